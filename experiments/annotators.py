@@ -2,7 +2,7 @@
 
 A student is right in 80% of cases and costs 1, an expert in 95% and costs 5. In the setting "even" their errors are
 spread evenly over classes; in "biased" the student takes other classes for the most frequent one, of which all are
-found. Nobody is told how reliable they are, and nobody says something else when asked again. Policies:
+found. Nobody knows how reliable they are, and nobody says something else when asked again. Policies:
 
 - both: pairs of a row and an annotator by what the opinion is worth for its price (`stakes.ranking.rank_opinions`);
 - student, expert: the same with one of them;
@@ -169,7 +169,7 @@ def answers(table: Table, setting: str, run: int) -> dict[str, Host]:
 
 def bought(table: Table, run: int, setting: str, policy: str, budget: float = BUDGET) -> dict[str, Any]:
     """One run: the loss after each purchase, whose opinions were bought, and how many of them on rows that had one."""
-    trial, said = split(table, run, _POOL), answers(table, setting, run)
+    trial, reported = split(table, run, _POOL), answers(table, setting, run)
     here = np.concatenate([trial.initial, trial.pool])  # the rows that there are; positions below are among them
     rows, contexts, test = trial.X[here], trial.X[trial.contexts[:_CONTEXTS]], trial.X[trial.test]
     start = {at: int(trial.y[here[at]]) for at in range(len(trial.initial))}
@@ -180,7 +180,7 @@ def bought(table: Table, run: int, setting: str, policy: str, budget: float = BU
     if policy != IGNORED:
         cheap = [name for name, price in prices.items() if price * len(start) <= CALIBRATION * BUDGET]
         tried = [(row, name) for name in cheap for row in start]
-        opinions = [(row, name, int(said[name][here[row]])) for row, name in tried]
+        opinions = [(row, name, int(reported[name][here[row]])) for row, name in tried]
     spent, curve = sum(prices[name] for _, name, _ in opinions), []
     generator = np.random.default_rng([_SEED, run, len(classes)])
     while True:
@@ -212,7 +212,7 @@ def bought(table: Table, run: int, setting: str, policy: str, budget: float = BU
         )
         if not asked:
             break
-        opinions += [(each.row, each.annotator, int(said[each.annotator][here[each.row]])) for each in asked]
+        opinions += [(each.row, each.annotator, int(reported[each.annotator][here[each.row]])) for each in asked]
         spent += sum(each.price for each in asked)
     experts = sum(name == EXPERT for _, name, _ in opinions)
     later = [row for row, _, _ in opinions if row not in start]
@@ -222,12 +222,12 @@ def bought(table: Table, run: int, setting: str, policy: str, budget: float = BU
 
 def estimated(table: Table, run: int, setting: str, count: int) -> dict[str, Any]:
     """Confusions from rows that both labelled: errors of all entries, and their standard errors."""
-    said, classes = answers(table, setting, run), list(range(len(table.classes)))
+    reported, classes = answers(table, setting, run), list(range(len(table.classes)))
     order = np.random.default_rng([_SEED, run, count]).permutation(len(table.y))
     count = min(count, len(order) - 10)
     chosen, start = order[:count], order[count : count + 10]
     rows = table.standardised[np.concatenate([start, chosen])]
-    opinions = [(10 + at, name, int(said[name][row])) for at, row in enumerate(chosen) for name in PRICES]
+    opinions = [(10 + at, name, int(reported[name][row])) for at, row in enumerate(chosen) for name in PRICES]
     known = {at: int(table.y[row]) for at, row in enumerate(start)}
     fit = fit_to_opinions(rows, opinions, known=known, classes=classes, model=CompiledDraws())
     assert fit.annotators is not None
@@ -256,13 +256,13 @@ def settled_table(tables: Sequence[Table], runs: int) -> str:
 
 def settled(table: Table, run: int, setting: str, count: int = 150) -> tuple[float, float, float, float]:
     """Shares of right labels and test errors: of the student, who labels first, and of what both labels come to."""
-    trial, said, classes = split(table, run, _POOL), answers(table, setting, run), range(len(table.classes))
+    trial, reported, classes = split(table, run, _POOL), answers(table, setting, run), range(len(table.classes))
     start, here = trial.initial, trial.pool[:count]
-    opinions = [(int(row), name, int(said[name][row])) for row in np.r_[start, here] for name in PRICES]
+    opinions = [(int(row), name, int(reported[name][row])) for row in np.r_[start, here] for name in PRICES]
     known = {int(row): np.eye(len(classes))[trial.y[row]] for row in start}
     found = estimate_annotators(opinions, classes=list(classes), task="classes", row_probabilities=known)
     place = {row: at for at, row in enumerate(found.rows)}
-    labels = said[STUDENT][here], found.truth[[place[int(row)] for row in here]].argmax(axis=1)
+    labels = reported[STUDENT][here], found.truth[[place[int(row)] for row in here]].argmax(axis=1)
     rows, test = np.r_[start, here], trial.test
     models = [ExtraTreesClassifier(random_state=0).fit(trial.X[rows], np.r_[trial.y[start], each]) for each in labels]
     errors = [float(np.mean(model.predict(trial.X[test]) != trial.y[test])) for model in models]
@@ -410,8 +410,8 @@ def levels_table(result: dict[str, Any]) -> str:
     lines = []
     for each in result["levels"]:
         ratios = [each[part][name] for name in _RATIOS for part in ("all", "of those that count")]
-        told = [each["fall"], each["setting"], each["cases"], each["cases that count"]]
-        lines.append([*told, *("" if ratio is None else f"{ratio:.2f}" for ratio in ratios)])
+        cells = [each["fall"], each["setting"], each["cases"], each["cases that count"]]
+        lines.append([*cells, *("" if ratio is None else f"{ratio:.2f}" for ratio in ratios)])
     return markdown(head, lines)
 
 

@@ -71,8 +71,8 @@ def curve(variant: Variant, data: Table, run: int, problem: Problem, bought: int
     found = []
     for step in range(bought + 1):
         fit = process.fitted(tuple(acquired), DEFAULT)
-        said = fit.averaged_on_test() if variant.believe is None else variant.believe(process, fit)
-        found.append(realised(problem, said, data.y[process.trial.test]))
+        predicted = fit.averaged_on_test() if variant.believe is None else variant.believe(process, fit)
+        found.append(realised(problem, predicted, data.y[process.trial.test]))
         if step < bought:
             acquired.append(variant.choose(process, fit, problem))
     return np.asarray(found)
@@ -126,8 +126,8 @@ def by_log_loss_below(share: float) -> Callable[[Process, Fit, Problem], int]:
     def choose(process: Process, fit: Fit, problem: Problem) -> int:
         scores, worth = fit.reductions(problem)
         if isinstance(problem.loss, CostMatrix):
-            said = fit.averaged_on_contexts()
-            today = float((said @ np.asarray(problem.loss.costs)).min(axis=1).mean())
+            predicted = fit.averaged_on_contexts()
+            today = float((predicted @ np.asarray(problem.loss.costs)).min(axis=1).mean())
             if worth < share * today:
                 scores, _ = fit.reductions(process.losses["log loss"])
         return _best(scores, fit)
@@ -149,11 +149,11 @@ class Stack:
 
     def members(self, rows: Host) -> tuple[Host, Host]:
         """[R, K, C] and [K]: of all models, and what each member counts."""
-        said = [part(rows) for part in self.parts]
+        members = [part(rows) for part in self.parts]
         shares = [
-            np.full(each.shape[1], weight / each.shape[1]) for each, weight in zip(said, self.weights, strict=True)
+            np.full(each.shape[1], weight / each.shape[1]) for each, weight in zip(members, self.weights, strict=True)
         ]
-        return np.concatenate(said, axis=1), np.concatenate(shares)
+        return np.concatenate(members, axis=1), np.concatenate(shares)
 
 
 def stacked(rows: Host, targets: Host, n_classes: int, seed: int, prior: Host, share: float) -> Stack:
@@ -169,8 +169,8 @@ def stacked(rows: Host, targets: Host, n_classes: int, seed: int, prior: Host, s
         near = cdist(rows[out], rows[out])
         np.fill_diagonal(near, np.inf)
         partner = near.argmin(axis=1)
-        said = [part(rows[out]) for part in _parts(rows[kept], targets[kept], n_classes, seed + fold, prior, share)]
-        seen = [each[np.arange(len(out)), :, targets[out]] for each in said]  # [out, K]
+        members = [part(rows[out]) for part in _parts(rows[kept], targets[kept], n_classes, seed + fold, prior, share)]
+        seen = [each[np.arange(len(out)), :, targets[out]] for each in members]  # [out, K]
         joint.append(np.stack([(each * each[partner]).mean(axis=1) for each in seen], axis=1))
     weights = _stacking(np.concatenate(joint)) if joint else np.full(len(_MEMBERS), 1.0 / len(_MEMBERS))
     return Stack(_parts(rows, targets, n_classes, seed, prior, share), weights)
@@ -221,12 +221,12 @@ def fit_logistic(own: Any, cross: Any, targets: Any, times: Any, found: Any) -> 
         for c in range(found.shape[2]):
             values, dual = np.zeros(n), np.zeros(n)
             for _ in range(8):
-                chance = 1.0 / (1.0 + np.exp(-values))
-                curvature = times[k] * chance * (1.0 - chance) + 1e-9
+                probability = 1.0 / (1.0 + np.exp(-values))
+                curvature = times[k] * probability * (1.0 - probability) + 1e-9
                 root = np.sqrt(curvature)
                 target = curvature * values
                 for i in range(n):
-                    target[i] += times[k, i] * ((1.0 if targets[i] == c else 0.0) - chance[i])
+                    target[i] += times[k, i] * ((1.0 if targets[i] == c else 0.0) - probability[i])
                 system = root.reshape(n, 1) * own * root.reshape(1, n) + np.eye(n)
                 dual = target - root * np.linalg.solve(system, root * (own @ target))
                 values = own @ dual
@@ -243,8 +243,8 @@ def _stack_of(process: Process, fit: Fit) -> Stack:
 
 def say_by_stack(process: Process, fit: Fit) -> Host:
     """[T, C]: what the stack says of test rows."""
-    said, shares = _stack_of(process, fit).members(np.asarray(process.trial.X)[process.trial.test])
-    return np.asarray(np.einsum("tkc,k->tc", said, shares))
+    predicted, shares = _stack_of(process, fit).members(np.asarray(process.trial.X)[process.trial.test])
+    return np.asarray(np.einsum("tkc,k->tc", predicted, shares))
 
 
 def by_stack(process: Process, fit: Fit, problem: Problem) -> int:
@@ -292,8 +292,8 @@ def starts(data: Table, run: int, count: int) -> dict[str, dict[str, float]]:
     for name, rule in STARTS.items():
         rows = pool[rule(features[pool], count, run)]
         process = Process(data, replace(trial, initial=rows, pool=np.setdiff1d(pool, rows)), run, problems(data), 1)
-        said = process.fitted((), DEFAULT).averaged_on_test()
-        found[name] = {name: realised(each, said, data.y[trial.test]) for name, each in process.losses.items()}
+        predicted = process.fitted((), DEFAULT).averaged_on_test()
+        found[name] = {name: realised(each, predicted, data.y[trial.test]) for name, each in process.losses.items()}
     return found
 
 
@@ -379,10 +379,10 @@ def _compared(pairs: Sequence[tuple[Any, ...]]) -> list[Any]:
         for one, (ours, base) in zip(last, pairs, strict=True)
     ]
     gaps = np.concatenate([(ours.mean(axis=1) - base.mean(axis=1)) / base.mean() for ours, base in pairs])
-    chance = float(stats.wilcoxon(gaps).pvalue) if np.any(gaps != 0) else 1.0
+    p_value = float(stats.wilcoxon(gaps).pvalue) if np.any(gaps != 0) else 1.0
     ratios = [geometric_mean(each) for each in (last, mean)]
     spans = [f"{number(each.value)} ({number(each.low)} to {number(each.high)})" for each in ratios]
-    return [len(pairs), *spans, f"{np.mean([each < 1.0 for each in mean]):.0%}", f"{chance:.2g}"]
+    return [len(pairs), *spans, f"{np.mean([each < 1.0 for each in mean]):.0%}", f"{p_value:.2g}"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

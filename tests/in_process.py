@@ -78,12 +78,12 @@ def run_code(code: str, folder: Path) -> str:
     return both.getvalue()
 
 
-def run_command(words: list[str], folder: Path) -> tuple[int, str]:
+def run_command(arguments: list[str], folder: Path) -> tuple[int, str]:
     """The exit code of the installed command `stakes`, run in that folder, and what it writes to both streams."""
     (command,) = entry_points(group="console_scripts", name="stakes")
     both = io.StringIO()
     with (
-        _script(folder, ["stakes", *words]),
+        _script(folder, ["stakes", *arguments]),
         patch("signal.signal"),  # of the tests, and not of one command
         contextlib.redirect_stdout(both),
         contextlib.redirect_stderr(both),

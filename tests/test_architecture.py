@@ -75,9 +75,9 @@ def source(tmp_path_factory):
     return folder
 
 
-def run(source, *words):
+def run(source, *arguments):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(source), str(ROOT)])}
-    done = subprocess.run([sys.executable, *words], env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, *arguments], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

@@ -225,7 +225,7 @@ def test_an_interpreter_that_is_not_there_is_refused(capsys, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_peer_is_scaled_to_all_candidates_and_told_apart():
+def test_a_peer_is_scaled_to_all_candidates_and_distinguished():
     task = speed_of_peers.epig(*Shape(8, 3, 5, 2))
     ours = task.ours()
     found = {"scores": ours[:4], "seconds": 2.0, "megabytes": 1.0, "version": "1.0"}
@@ -240,7 +240,7 @@ def test_the_task_of_peers_is_the_belief_that_we_score():
     np.testing.assert_array_equal(task.ours(), score(LogLoss(), belief))
 
 
-def test_without_a_gpu_it_is_said_that_nothing_was_timed():
+def test_without_a_gpu_it_is_reported_that_nothing_was_timed():
     torch = pytest.importorskip("torch", reason="torch is not installed")
     if torch.cuda.is_available():
         pytest.skip("there is a GPU")
@@ -323,7 +323,7 @@ def test_suggest_is_timed_in_turns_and_the_least_counts(monkeypatch, capsys):
     assert capsys.readouterr().out.count("| 1.5 |") == len(suggest.JOBS)
 
 
-def test_what_a_fresh_process_costs_is_told_beside_scikit_learn_alone(monkeypatch):
+def test_what_a_fresh_process_costs_is_reported_beside_scikit_learn_alone(monkeypatch):
     ran = []
 
     def seconds(arguments, more=None):

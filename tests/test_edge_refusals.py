@@ -148,7 +148,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("pair", "options", "error", "message"), REFUSED)
-def test_misunderstandings_are_told(pair, options, error, message):
+def test_misunderstandings_are_reported(pair, options, error, message):
     with pytest.raises(error, match=message):
         stakes.rank(*pair, POOL, **options)
 
@@ -169,7 +169,7 @@ def test_rows_that_never_come_up_do_not_stand_for_the_future():
     assert str(few.notes[0]).startswith("2 of the 12 rows of the pool")
 
 
-def test_texts_without_a_model_are_told_what_to_do():
+def test_texts_without_a_model_are_refused_with_what_to_do():
     with pytest.raises(TypeError, match=r"TfidfVectorizer\(\).fit_transform\(texts\)"):
         stakes.rank(None, LOG, ["a b", "b c"])
 

@@ -12,10 +12,10 @@ ROOT = Path(__file__).resolve().parents[1]
 def _would_install(target: str, folder: Path) -> list[str]:
     """What pip is given, line by line, in a checkout where nothing was set up; what several parts want is said once."""
     command = ["make", "--dry-run", target, f"VENV={folder / 'venv'}", f"BASE={folder / 'base'}"]
-    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     lines = [
         line.split("pip install --quiet ")[1]
-        for line in said.splitlines()
+        for line in printed.splitlines()
         if f"{folder}/venv/bin/python -m pip" in line
     ]
     return list(dict.fromkeys(lines))

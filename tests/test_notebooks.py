@@ -27,7 +27,7 @@ def cells(name):
     return [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
 
 
-def words_and_numbers(text):
+def text_and_numbers(text):
     """A text in which numbers are replaced, and the numbers; pictures and times are left out."""
     text = re.sub(r"<svg.*?</svg>|style=\"[^\"]*\"|\d{4}-\d\d-\d\dT[\d:+]+", "", text, flags=re.DOTALL)
     return NUMBER.sub("#", text), [float(each.replace(",", "")) for each in NUMBER.findall(text)]
@@ -62,8 +62,8 @@ def test_a_notebook_shows_what_is_stored(name, tmp_path, monkeypatch):
         found, kept = shown(cell, names), stored(cell)
         assert len(found) == len(kept)
         for one, other in zip(found, kept, strict=True):
-            (words, numbers), (wanted, values) = words_and_numbers(one), words_and_numbers(other)
-            assert words == wanted
+            (texts, numbers), (wanted, values) = text_and_numbers(one), text_and_numbers(other)
+            assert texts == wanted
             assert numbers == pytest.approx(values, rel=0.02, abs=1e-6)
 
 

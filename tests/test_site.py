@@ -133,7 +133,7 @@ def test_licences_name_what_the_plain_install_and_each_extra_need():
     assert "not installed" not in page
 
 
-def test_a_licence_is_named_by_whole_words():
+def test_a_licence_is_named_by_its_whole_name():
     """The text of every licence has "implied" and "disclaimer" in it, which once made one of them Mozilla's."""
     assert short_name("WITHOUT WARRANTIES OF ANY KIND, express or implied; see the disclaimer") is None
     assert short_name("Apache Software License") == "Apache-2.0"

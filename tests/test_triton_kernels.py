@@ -44,19 +44,31 @@ sizes = dict.fromkeys(("n_rows", "n_others", "stride"), "i32")
 for smoothness in range(4):
     known = {"n_features": 8, "smoothness": smoothness, "alone": False, "tile_rows": 32, "tile_columns": 64}
     print(size(stationary_kernel._added, "fp64", known, **sizes))
-sizes = {**dict.fromkeys(("n_rows", "n_contexts"), "i32"), "n_members": "fp32"}
+sizes = {**dict.fromkeys(("n_rows", "n_contexts", "together"), "i32"), **dict.fromkeys(("n_members", "scale"), "fp32")}
 of = (("fp16", "ieee", 128), ("bf16", "ieee", 1024), ("fp32", "tf32", 128), ("i8", "ieee", 64))
 for kind, precision, width in of:
     tile = {"CLASSES": 3, "WIDTH": width, "PRECISION": precision, "ROWS": 64, "COLUMNS": 64, "DEEP": 64}
     sides = dict.fromkeys(("left", "right"), f"tensordesc<{kind}[64,64]>")
-    for weighted in (False, True):
-        known = {"LOG": True, "WEIGHTED": weighted, "COUNTS": kind == "i8", "FAST": True}
+    for log, mean in ((True, False), (True, True), (False, True)):
+        known = {"LABELS": 2, "TERMS": 3, "LOG": log, "MEAN": mean, "EACH": mean, "HALF": width == 128, "COUNTS": kind == "i8", "FAST": True}
         print(size(centred_kernels.class_sums, "fp32", {**tile, **known}, **sizes, **sides))
     if kind != "i8":
-        print(size(centred_kernels.action_sums, "fp32", {**tile, "ACTIONS": 4}, **sizes, **sides))
+        print(size(centred_kernels.action_sums, "fp32", {**tile, "ACTIONS": 4, "LABELS": 2}, **sizes, **sides))
 known = {"MEMBERS": 100, "CLASSES": 10, "WIDTH": 128, "SOME": 64, "ALL": 16, "TF32": False}
 own = {"n_rows": "i32", "padded_rows": "i32", "weights": "*fp32", "mass": "*fp32"}
 print(size(centred_kernels.centre_members, "fp16", known, **own))
+known |= {"LOG": True, "WEIGHTED": True, "COLUMN": True}
+own = {"n_contexts": "i32", "padded": "i32", "unit": "fp32", "prices": "*fp64", "often": "*fp64", "right": "*fp16"}
+print(size(centred_kernels.context_terms, "fp32", known, **own))
+known = {"MEMBERS": 100, "CLASSES": 10, "ACTIONS": 5, "WIDTH": 128, "SOME": 64, "ALL": 8, "TF32": False}
+own = {"n_contexts": "i32", "padded": "i32", "table": "*fp64", "often": "*fp64", "right": "*fp16"}
+print(size(centred_kernels.action_terms, "fp32", known, **own))
+known = {"MEMBERS": 100, "CLASSES": 10, "WIDTH": 128, "SOME": 128}
+own = {"n_rows": "i32", "padded_rows": "i32", "votes": "*u8", "indicators": "*i8"}
+print(size(centred_kernels.count_votes, "fp32", known, **own))
+own = {"n_contexts": "i32", "padded": "i32", "unit": "fp32", "prices": "*fp64", "often": "*fp64"}
+known = {"CLASSES": 10, "LOG": True, "WEIGHTED": True, "SOME": 64}
+print(size(centred_kernels.vote_terms, "fp32", known, **own))
 """
 
 
@@ -81,5 +93,5 @@ def test_kernels_are_run_on_a_gpu_or_in_the_interpreter(request):
 def test_kernels_compile_for_a_gpu_that_is_not_there():
     """Of compute capability 9.0."""
     sizes = [int(each) for each in run("-c", COMPILED, TRITON_INTERPRET="0").split()]
-    assert len(sizes) == 20
+    assert len(sizes) == 28
     assert min(sizes) > 1000

@@ -48,13 +48,13 @@ def run(kind, code, folder):
     printed, codes = "", []
     for line in re.findall(r"^stakes .*\n|(?:^(?!stakes ).*\n)+", code, re.M):
         if line.startswith("stakes "):
-            code, said = run_command(shlex.split(line)[1:], folder)
+            code, output = run_command(shlex.split(line)[1:], folder)
         else:
             done = subprocess.run(
                 ["bash", "-e", "-c", line], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
             )
-            code, said = done.returncode, done.stdout
-        printed, codes = printed + said, [*codes, code]
+            code, output = done.returncode, done.stdout
+        printed, codes = printed + output, [*codes, code]
     assert any(codes) == (kind == "bash fails"), f"{codes}\n{printed}"
     return printed
 

@@ -261,9 +261,10 @@ def try_numbers(studio: Server, folder: Path) -> dict[str, Any]:
     file = folder / "export.json"
     file.write_text(json.dumps(exports["JSON"]))
     with Campaign.open(path) as opened:
-        told = import_answers(opened, file)
+        imported = import_answers(opened, file)
     see(
-        "the export is imported", told is not None and told.new == tuple(sorted(given, key=ours_first(exports["JSON"])))
+        "the export is imported",
+        imported is not None and imported.new == tuple(sorted(given, key=ours_first(exports["JSON"]))),
     )
     see("with its numbers", [float(label(path, row) or "nan") for row in given] == [0.0, 1.5, 3.0])
     return exports

@@ -81,7 +81,7 @@ def first_sentence(value: Any) -> str:
 
 
 def anchor(module: str, name: str) -> str:
-    """The file of a name, without its ending; letters that differ in case only are told apart."""
+    """The file of a name, without its ending; letters that differ in case only are distinguished."""
     return f"{home(module, name)}.{name}" + ("-function" if name[0].islower() else "")
 
 

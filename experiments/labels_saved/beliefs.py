@@ -129,7 +129,7 @@ def _set_fitted(model: Any, columns: int, classes: Host) -> None:
 
 
 class WithPool(BaseEstimator):  # type: ignore[misc]
-    """A model of the product that is told of the rows without labels too, as `stakes suggest` tells it.
+    """A model of the product that sees the rows without labels too, as in `stakes suggest`.
 
     Args:
         model: An estimator whose `fit` takes X, y and pool.

@@ -78,14 +78,14 @@ def carry_out_compiled(
     return left_out
 
 
-def realised(problem: Problem, said: Host, targets: Host) -> float:
+def realised(problem: Problem, probabilities: Host, targets: Host) -> float:
     """The mean loss on T test rows of what is best to answer under probabilities [T, C], as `Problem` has it."""
     if isinstance(problem.loss, CostMatrix):
         costs = np.asarray(problem.loss.costs)
-        return float(costs[targets, np.argmin(said @ costs, axis=1)].mean())
+        return float(costs[targets, np.argmin(probabilities @ costs, axis=1)].mean())
     given = problem.loss.class_weights
-    weights = np.ones(said.shape[1]) if given is None else np.asarray(given)
-    answers = with_floor(said * weights / (said @ weights)[:, None])
+    weights = np.ones(probabilities.shape[1]) if given is None else np.asarray(given)
+    answers = with_floor(probabilities * weights / (probabilities @ weights)[:, None])
     return float(-(weights[targets] * np.log(answers[np.arange(len(targets)), targets])).mean() / problem.unit)
 
 
@@ -109,9 +109,9 @@ class Process:
         targets = self.table.y[self.trial.test]
         for step in range(self.bought + 1):
             fit = self.fitted(tuple(acquired), key.belief)
-            said = fit.averaged_on_test()  # answers depend on nothing else
+            probabilities = fit.averaged_on_test()  # answers depend on nothing else
             for name, problem in self.losses.items():
-                curves[name].append(realised(problem, said, targets))
+                curves[name].append(realised(problem, probabilities, targets))
             if step in counted(self.bought):
                 densities += [self._log_densities(fit)] * counted(self.bought).count(step)
             if step < self.bought:
@@ -143,9 +143,9 @@ class Process:
 
     def _log_densities(self, fit: Fit) -> tuple[float, float]:
         """Single and joint, of test rows."""
-        test, said = self.trial.test, fit.on_test()
+        test, members = self.trial.test, fit.on_test()
         partners = nearest(np.asarray(self.trial.X)[test])
-        single, joint = pair_log_densities(CategoricalEnsemble(said[:1], said), self.table.y[test], partners)
+        single, joint = pair_log_densities(CategoricalEnsemble(members[:1], members), self.table.y[test], partners)
         return float(single.mean()), float(joint.mean())
 
     def _choice(self, fit: Fit, key: Key) -> tuple[int, float]:
@@ -242,10 +242,10 @@ class Fit:
     def scores(self, rival: str) -> tuple[Host, float]:
         """[N]: of a rule that knows no loss, by its name."""
         if rival == BALD:  # entropies of averages less averages of entropies
-            said = self._labels(self._leaves[0])
-            return entr(said.mean(axis=1)).sum(axis=1) - entr(said).sum(axis=2).mean(axis=1), np.nan
-        said = self._labels(self._leaves[0]).mean(axis=1, keepdims=True)  # the others look at averages only
-        return np.asarray(BASELINES[rival](CategoricalEnsemble(said, said[:1]), np.random.default_rng(0))), np.nan
+            members = self._labels(self._leaves[0])
+            return entr(members.mean(axis=1)).sum(axis=1) - entr(members).sum(axis=2).mean(axis=1), np.nan
+        members = self._labels(self._leaves[0]).mean(axis=1, keepdims=True)  # the others look at averages only
+        return np.asarray(BASELINES[rival](CategoricalEnsemble(members, members[:1]), np.random.default_rng(0))), np.nan
 
     def reductions(self, problem: Problem) -> tuple[Host, float]:
         """[N] and the largest: what each label is expected to save of a loss."""

@@ -63,7 +63,7 @@ class Classification:
     preset: Preset
     dataset: str
     part: Literal["all", "train"]
-    order: Literal["codes", "words"]
+    order: Literal["codes", "names"]
     """of the classes that the weights are for: the repository's, or their names sorted as text"""
     weights: tuple[float, ...]
     contexts: int
@@ -135,8 +135,8 @@ _TEXT: dict[str, Any] = {"runs": 100, "count_initial": False}
 STUDIES = (
     Classification("published", "vehicle", "all", "codes", _VEHICLE, contexts=45, tests=45, **_PUBLISHED),
     Classification("published", "landsat", "all", "codes", _LANDSAT, contexts=100, tests=200, **_PUBLISHED),
-    Classification("published", "vowel", "all", "words", _VOWEL, contexts=15, tests=15, **_PUBLISHED),
-    Classification("published", "vowel", "train", "words", _VOWEL, contexts=15, tests=15, **_PUBLISHED),
+    Classification("published", "vowel", "all", "names", _VOWEL, contexts=15, tests=15, **_PUBLISHED),
+    Classification("published", "vowel", "train", "names", _VOWEL, contexts=15, tests=15, **_PUBLISHED),
     Classification("text", "vehicle", "all", "codes", _VEHICLE, contexts=45, tests=45, **_TEXT),
     Classification("text", "landsat", "all", "codes", _LANDSAT, contexts=200, tests=200, **_TEXT),
     Classification("text", "vowel", "train", "codes", _VOWEL, contexts=15, tests=15, **_TEXT),

@@ -240,8 +240,8 @@ def campaign(bench: Bench, problem: Problem, at: Sequence[int] = ROUNDS) -> Camp
         loss, error = mean_of(losses)
         seconds = round(time.process_time() - began, 2)
         classes = max(2, len(bench.table.classes))
-        told = offers, today, most, loss, error, after, seconds
-        rounds.append(Round(labels, list(rows), ranked, *told, promised=True, classes=classes))
+        measured = offers, today, most, loss, error, after, seconds
+        rounds.append(Round(labels, list(rows), ranked, *measured, promised=True, classes=classes))
         rows = [*rows, *ranked[: following - labels]]
     bench.forget()
     return Campaign(bench.table.name, problem.name, bench.run, rounds)

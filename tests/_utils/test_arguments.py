@@ -253,7 +253,7 @@ def test_instances_of_one_type_may_differ():
 
 
 def test_one_who_says_that_he_implements_a_protocol_does():
-    class Said(Loss):
+    class Declared(Loss):
         """Nothing written."""
 
-    assert implements(object.__new__(Said), Loss)
+    assert implements(object.__new__(Declared), Loss)

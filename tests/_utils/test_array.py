@@ -234,7 +234,7 @@ def test_numpy_arrays_join_the_array_that_they_are_to_be_like(xp, host):
     np.testing.assert_array_equal(host(weights), [2, 1])
 
 
-def test_arrays_of_several_libraries_are_refused_in_plain_words():
+def test_arrays_of_several_libraries_are_refused_in_plain_english():
     torch = pytest.importorskip("torch", reason="torch is an extra")
     with pytest.raises(TypeError, match="a, b must be arrays of one library; got arrays of numpy and torch"):
         asarrays(a=np.zeros(2), b=torch.zeros(2))

@@ -44,14 +44,14 @@ def test_results_come_in_order(count, jobs, most):
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_part_keeps_to_one_thread_and_to_itself(jobs):
     before = [each["num_threads"] for each in threadpool_info()]
-    told = list(in_parts(beneath, ((place,) for place in range(4)), jobs))
-    assert told == [(place, 1, 1, [1, 1]) for place in range(4)]
+    results = list(in_parts(beneath, ((place,) for place in range(4)), jobs))
+    assert results == [(place, 1, 1, [1, 1]) for place in range(4)]
     assert [each["num_threads"] for each in threadpool_info()] == before
 
 
 def test_joblib_says_how_many_where_the_caller_does_not():
     with parallel_config(n_jobs=2):
-        assert [told[1:3] for told in in_parts(beneath, [(0,), (1,)])] == [(1, 1)] * 2
+        assert [results[1:3] for results in in_parts(beneath, [(0,), (1,)])] == [(1, 1)] * 2
     alone = next(in_parts(beneath, [(0,)]))
     assert alone[2] == effective_n_jobs(-1)  # nothing is held where nobody asked for workers
 

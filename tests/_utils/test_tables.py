@@ -61,8 +61,8 @@ def test_a_list_of_texts_stays_what_it_is():
     assert take_rows(texts, [2, 0]) == ["three", "one"]
     assert take_rows(texts, slice(0, 2)) == ["one", "two"]
     assert (n_rows(texts), row_labels(texts)) == (3, [0, 1, 2])
-    words = check_table("pool", np.array(["one", "two"]))
-    assert list(take_rows(words, [1])) == ["two"]
+    texts = check_table("pool", np.array(["one", "two"]))
+    assert list(take_rows(texts, [1])) == ["two"]
 
 
 def test_mixed_lists_keep_numbers_as_numbers():
@@ -226,7 +226,7 @@ def test_rows_of_any_shape_and_in_parts_have_keys():
         assert [keys.index(key) for key in keys] == [0, 0, 2, 2, 4]
 
 
-def test_cells_that_are_nearly_the_same_are_told_apart():
+def test_cells_that_are_nearly_the_same_are_distinguished():
     objects = np.asarray([[each] for each in (-1, -2, "x", "1", 1, None, float("nan"), True)], dtype=object)
     assert len(set(row_keys(objects).tolist())) == 7  # both gaps are gaps
     assert len(set(row_keys(np.asarray([[2**53], [2**53 + 1]])).tolist())) == 2

@@ -9,7 +9,7 @@ from stakes._utils.text import counted, did_you_mean, listed, number, plus_minus
 
 
 @pytest.mark.parametrize(
-    ("value", "words"),
+    ("value", "text"),
     [
         (0.0, "0"),
         (0.012346, "0.01235"),
@@ -22,8 +22,8 @@ from stakes._utils.text import counted, did_you_mean, listed, number, plus_minus
         (math.inf, "inf"),
     ],
 )
-def test_numbers(value, words):
-    assert number(value) == words
+def test_numbers(value, text):
+    assert number(value) == text
 
 
 def test_fewer_digits():

@@ -132,7 +132,7 @@ def by_numpy(make, loss):
 
 
 def elsewhere(xp, array):
-    """An array of that library; that of array_api_strict on a device which is not the first, where it can be told."""
+    """An array of that library; that of array_api_strict on a device which is not the first, where it can be chosen."""
     if xp.__name__ != "array_api_strict":
         return xp.asarray(array)
     return xp.asarray(array, device=xp.Device("device1"))
@@ -172,7 +172,7 @@ def test_laws_hold_on_all_libraries(xp, make):
     check_belief(kind(*(xp.asarray(array.copy()) for array in given)))
 
 
-def test_convergence_is_told_on_all_libraries(xp, host):
+def test_convergence_is_reported_on_all_libraries(xp, host):
     kind, given = normals(np.random.default_rng(7))
     assert np.all(host(integration_error(SquaredError(), kind(*(xp.asarray(array) for array in given)))) < 1e-6)
 

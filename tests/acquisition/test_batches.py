@@ -304,7 +304,7 @@ def test_beliefs_of_ones_own_have_no_joint_batches(rng):
 
 
 @pytest.mark.parametrize("loss", REAL_LOSSES)
-def test_what_is_told_comes_on_top_of_pending_labels(loss, latent):
+def test_gains_come_on_top_of_pending_labels(loss, latent):
     belief, pending = gaussian(latent), (4, 1)
     selection = select(loss, belief, n=3, pending=pending)
     assert not set(selection.indices) & set(pending)

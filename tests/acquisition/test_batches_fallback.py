@@ -132,7 +132,7 @@ def test_worth_that_single_precision_cannot_hold_is_nothing():
     assert scores[0] > scores[1] >= 0
 
 
-def test_labels_that_tell_nothing_are_said_to_be_chosen_for_nothing():
+def test_labels_that_tell_nothing_are_reported_to_be_chosen_for_nothing():
     belief = GaussianBelief([0.0], [1.0], [1.0, 1.0], [[0.0], [0.0]], np.eye(2))
     chosen = select(SquaredError(), belief, n=2)
     assert chosen.ranked_by == ("variance reduction",) * 2

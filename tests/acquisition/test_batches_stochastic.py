@@ -93,7 +93,7 @@ def joint_by_steps(loss, belief, indices):
     return worth
 
 
-def test_what_a_drawn_batch_is_worth_is_told_where_it_is_known(rng):
+def test_what_a_drawn_batch_is_worth_is_reported_where_it_is_known(rng):
     soft = rng.dirichlet(np.ones(2), (9, 4))
     for loss, belief in [
         (SquaredError(), gaussian(rng)),

@@ -138,7 +138,7 @@ def test_problems_of_middle_size_are_compiled(loss, library, monkeypatch):
 
 
 @pytest.mark.parametrize("compiled", ways())
-def test_a_large_problem_takes_products_without_being_told(compiled, monkeypatch):
+def test_a_large_problem_takes_products_without_an_option(compiled, monkeypatch):
     monkeypatch.setenv("STAKES_JIT", "1" if compiled else "0")
     rng = np.random.default_rng(5)
     candidates, contexts = rng.dirichlet(np.ones(6), size=(700, 8)), rng.dirichlet(np.ones(6), size=(170, 8))

@@ -171,7 +171,7 @@ def test_jumps_that_are_not_declared_are_found(rho):
     assert expected_reduction(loss, gaussian_pair(0.0, 1.0, rho)) == pytest.approx(wanted, rel=1e-6)
 
 
-def test_noise_is_told_of():
+def test_noise_is_reported():
     loss = FiniteActions(lambda z: np.stack([0.0 * z, np.sin(1e6 * z)], axis=-1))
     with pytest.warns(AccuracyWarning, match=r"breakpoints=\(\.\.\.\)"):
         expected_reduction(loss, gaussian_pair(0.0, 1.0, 0.5))
@@ -264,7 +264,7 @@ def test_a_decision_is_never_worth_more_than_knowing_the_target():
         for threshold in (0.0, 3.0, 9.0):
             got = expected_reduction(ThresholdDecision(threshold, miss, 1.0), gaussian_pair(0.0, 1.0, rho))[:, 0]
             assert np.all(got <= norm.cdf(threshold) * (1.0 + 1e-7))
-            assert np.all(np.diff(got) <= 1e-7)  # the more is told, the more it is worth
+            assert np.all(np.diff(got) <= 1e-7)  # the more a label reveals, the more it is worth
 
 
 @pytest.mark.parametrize("count", [3, 100])  # each pair for itself, and by a table

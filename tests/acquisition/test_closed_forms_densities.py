@@ -106,7 +106,7 @@ def test_offsets_cost_no_digits():
         np.testing.assert_allclose(expected_regret(loss, belief), wanted, rtol=1e-8)
 
 
-def test_extreme_weights_are_told_on_a_common_scale():
+def test_extreme_weights_are_reported_on_a_common_scale():
     """exp(800), far out of range, and a weight that moves the mass by twenty standard deviations."""
     for weight, belief in (
         (ExponentialWeight(1.0), gaussian_pair([800.0, 801.0], [1.0, 1.0], [0.3, 0.9])),
@@ -353,7 +353,7 @@ def test_batches_of_an_ensemble_begin_with_the_best_label(rng):
         assert np.max(scores) < chosen.joint_reduction[1] < np.mean(uncertainty(loss, belief)) + 10
 
 
-def test_where_a_loss_looks_is_told():
+def test_where_a_loss_looks_is_reported():
     belief = gaussian_pair([0.0, 1.0], [1.0, 1.0], [0.5])
     weights = effective_context_weights(CRPS(ExponentialWeight(1.0)), belief)
     np.testing.assert_allclose(weights[1] / weights[0], np.e, rtol=1e-10)
@@ -421,7 +421,7 @@ def test_results_stay_on_the_device_of_the_belief():
             assert expected_regret(loss, belief).device == uncertainty(loss, belief).device == device
 
 
-def test_an_undeclared_jump_is_found_and_noise_is_told_of():
+def test_an_undeclared_jump_is_found_and_noise_is_reported():
     step, belief = Weight(lambda z: np.where(z > 0.037, 1.0, 0.0)), gaussian_pair(0.0, 1.0, 0.5)
     wanted = expected_reduction(CRPS(Weight(step.function, breakpoints=(0.037,))), belief)
     np.testing.assert_allclose(expected_reduction(CRPS(step), belief), wanted, rtol=1e-7)

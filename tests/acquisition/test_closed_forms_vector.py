@@ -287,7 +287,7 @@ def two_labels(loss, belief):
 
 
 def elsewhere(xp, array):
-    """An array of that library; that of array_api_strict on a device which is not the first, where it can be told."""
+    """An array of that library; that of array_api_strict on a device which is not the first, where it can be chosen."""
     return xp.asarray(array, **({"device": xp.Device("device1")} if xp.__name__ == "array_api_strict" else {}))
 
 

@@ -126,7 +126,7 @@ def test_what_has_changed_is_tabulated_anew(tabulated):
     assert len(tabulated) == 4
 
 
-def test_doubts_are_told_each_time():
+def test_doubts_are_reported_each_time():
     jump = SquaredError(Weight(lambda z: 1.0 + 0.9 * torch.sin(1e6 * z)))
     _, tensors = beliefs(np.random.default_rng(3))
     for _ in range(2):

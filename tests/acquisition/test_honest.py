@@ -81,7 +81,7 @@ def named(losses):
 COARSE, FINE = np.linspace(-9.0, 9.0, 181), np.linspace(-9.0, 9.0, 3601)  # the second where costs kink
 
 
-def bell(steps):
+def normal_masses(steps):
     """Masses of a standard normal on an even grid."""
     return np.exp(-0.5 * steps**2) / np.exp(-0.5 * steps**2).sum()
 
@@ -103,7 +103,7 @@ def real_cost(loss, answer, mean, sd, forward=lambda f: f):
     """[M]: the same of an answer that is known."""
     steps = FINE if isinstance(loss, AbsoluteError | Pinball) else COARSE
     z = forward(mean[:, None] + sd[:, None] * steps)
-    return loss(z, answer[:, None] if isinstance(answer, np.ndarray) else answer) @ bell(steps)
+    return loss(z, answer[:, None] if isinstance(answer, np.ndarray) else answer) @ normal_masses(steps)
 
 
 def vector_charge(loss, belief, mean, sd):
@@ -248,7 +248,7 @@ def test_decisions_under_normals_by_the_definition(loss, rng):
     """Costs of actions under each member on a fine grid; labels on one, too, since decisions jump."""
     mean, sd, context_mean, context_sd = some_normals(rng)
     costs = loss.cost_rows(context_mean[..., None] + context_sd[..., None] * FINE)  # [M, K, G, A]
-    costs = np.einsum("g,mkga->mka", bell(FINE), costs)
+    costs = np.einsum("g,mkga->mka", normal_masses(FINE), costs)
     expected = np.zeros(4)
     for k in range(4):
         y, others = mean[1, k] + sd[1, k] * FINE, np.arange(4) != k
@@ -257,7 +257,7 @@ def test_decisions_under_normals_by_the_definition(loss, rng):
         before = np.einsum("k,mka->ma", others.astype(float), costs).argmin(1)
         own = costs[:, k, :]
         saved = own[np.arange(2), before] - own[np.arange(2), after]
-        expected[k] = bell(FINE) @ saved.mean(1)
+        expected[k] = normal_masses(FINE) @ saved.mean(1)
     found = honest_reduction(loss, NormalEnsemble(mean, sd, context_mean, context_sd), [1], draws=4000)
     assert found.by_member == pytest.approx(expected, abs=2e-3 * np.abs(costs).max())
     assert np.abs(expected).max() > 0.01 * np.abs(costs).max()
@@ -398,7 +398,7 @@ def test_a_decision_under_a_mixture_by_the_definition(rng):
         now = ndtr((fields["mean"] - loss.threshold) / np.sqrt(fields["variance"]))
         alarm = [loss.miss * p > 1.0 - p for p in (_mean(others, now), _mean(after, above))]
         costs = [np.where(each, 1.0 - above[:, k], loss.miss * above[:, k]) for each in alarm]
-        expected[k] = bell(FINE) @ (costs[0] - costs[1]).mean(1)
+        expected[k] = normal_masses(FINE) @ (costs[0] - costs[1]).mean(1)
     found = honest_reduction(loss, GaussianMixtureBelief(**fields, weights=shares), [1], draws=1000)
     assert found.by_member == pytest.approx(expected, abs=5e-3)
     assert np.abs(expected).max() > 0.02
@@ -491,7 +491,7 @@ class RealWorlds(Worlds):
     def charge(self, loss, belief, truth):
         mean = self.members[2:, truth]
         if loss.finite_actions:
-            return loss(mean[:, None] + 0.4 * FINE, bayes_prediction(loss, belief)[:, None]) @ bell(FINE)
+            return loss(mean[:, None] + 0.4 * FINE, bayes_prediction(loss, belief)[:, None]) @ normal_masses(FINE)
         return real_charge(loss, belief, mean, np.full(len(mean), 0.4))
 
 

@@ -137,7 +137,7 @@ def test_rough_weights_to_1e_6_though_they_declare_nothing(name, n_candidates):
     assert got == pytest.approx(gaussian_worth(rough, moment_regret(lambda u: u, square), 0.6), rel=1e-6)
 
 
-def test_noise_is_told_of_and_a_declared_step_is_not():
+def test_noise_is_reported_and_a_declared_step_is_not():
     noise = Weight(lambda z: 1.0 + 0.9 * np.sin(1e6 * z))
     with pytest.warns(AccuracyWarning, match="breakpoints") as caught:
         profile_curve(SquaredError(noise), gaussian_pair(0.0, 1.0, 0.5))

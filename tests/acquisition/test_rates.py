@@ -115,7 +115,7 @@ def test_curves_of_weights_through_points_equal_brute_force(name, mean):
                                / RHO[2:], rtol=1e-7)  # fmt: skip
 
 
-def test_nodes_that_agree_by_chance_do_not_pass():
+def test_nodes_that_agree_by_accident_do_not_pass():
     """Halfway between two stretches of weight, 5 sds away each, the answer turns about within .06 sds of the mean."""
     weight = InterpolatedWeight([0.0, 1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 1.0, 0.0, 0.0, 1.0, 1.0])
     for rho in (np.array([0.7]), np.array([1e-3, 0.5, 1.0]) * 0.7, np.linspace(0.1, 0.9, 7)):

@@ -169,7 +169,7 @@ def test_bad_settings_are_refused(rng, settings, message):
         score(SquaredError(), gaussian(rng, 5, 3), **settings)
 
 
-def test_a_loss_that_is_infinite_in_expectation_is_said_to_be():
+def test_a_loss_that_is_infinite_in_expectation_is_reported():
     explosive = Weight(lambda z: np.exp(np.minimum(z**2, 700.0)), log=lambda z: z**2)
     with pytest.raises(FloatingPointError, match="too far to integrate"):
         score(SquaredError(explosive), gaussian_pair(0.0, 400.0, 0.5))

@@ -129,11 +129,11 @@ def test_other_libraries_count_by_a_product(library):
         np.testing.assert_allclose(found, expected_regret(loss, own), rtol=1e-9, atol=1e-11)
 
 
-def test_packed_words_hold_the_votes():
+def test_packed_bits_hold_the_votes():
     pytest.importorskip("numba", reason="loops are compiled by numba")
     own = drawn(5, 3, 1, 70, 3).candidates
-    words, counts = _packed(own, 3)
-    bits = np.unpackbits(words.view(np.uint8), axis=-1, bitorder="little")[..., :70]  # [n, C - 1, K]
+    packed, counts = _packed(own, 3)
+    bits = np.unpackbits(packed.view(np.uint8), axis=-1, bitorder="little")[..., :70]  # [n, C - 1, K]
     np.testing.assert_array_equal(bits, own[:, None, :] == np.arange(2)[:, None])
     np.testing.assert_array_equal(counts, margins(own, 3))
 

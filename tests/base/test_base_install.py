@@ -36,9 +36,9 @@ def masked(text):
     return re.sub(r"-?\d+(\.\d+)?(e[-+]\d+)?", "#", " ".join(text.split()))
 
 
-def command(folder, *words, code=0):
+def command(folder, *arguments, code=0):
     """What `stakes` prints, run in a folder."""
-    done = subprocess.run([*COMMAND, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run([*COMMAND, *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout if code == 0 else done.stderr
 
@@ -113,9 +113,9 @@ def test_the_examples_of_the_overview_print_what_it_shows(script, capsys, tmp_pa
     assert capsys.readouterr().out.startswith(shown)
 
 
-@pytest.mark.parametrize(("module", "words"), [("pyarrow", "suggest t.parquet --target y --loss squared-error")])
-def test_an_extra_that_is_not_there_is_named(module, words, tmp_path):
+@pytest.mark.parametrize(("module", "arguments"), [("pyarrow", "suggest t.parquet --target y --loss squared-error")])
+def test_an_extra_that_is_not_there_is_named(module, arguments, tmp_path):
     if importlib.util.find_spec(module) is not None:
         pytest.skip(f"{module} is installed")
     (tmp_path / "t.parquet").write_bytes(b"PAR1")
-    assert "pip install" in command(tmp_path, *words.split(), code=1)
+    assert "pip install" in command(tmp_path, *arguments.split(), code=1)

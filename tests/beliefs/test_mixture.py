@@ -246,9 +246,9 @@ def test_linex_by_logarithms_goes_on_from_where_plain_numbers_end(rng, alpha):
         logs = shares - 0.5 * t**2 - np.log(label_sd * np.sqrt(2 * np.pi))
         rest = variance - slope**2 / label_sd**2
         given_label = -alpha * (mean + slope / label_sd * t) + alpha**2 * rest / 2
-        told = logsumexp(logs + given_label, axis=1) - logsumexp(logs, axis=1)
+        after = logsumexp(logs + given_label, axis=1) - logsumexp(logs, axis=1)
         today = logsumexp(shares - alpha * mean + alpha**2 * variance / 2)
-        wanted[n, m] = (np.exp(logsumexp(logs, axis=1)) * (today - told)).sum() * (y[1, 0] - y[0, 0])
+        wanted[n, m] = (np.exp(logsumexp(logs, axis=1)) * (today - after)).sum() * (y[1, 0] - y[0, 0])
     assert_allclose(expected_regret(Linex(alpha), belief), wanted, rtol=1e-6)
 
 

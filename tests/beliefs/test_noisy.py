@@ -30,13 +30,13 @@ def ensemble(seed=0, rows=4, contexts=3, members=6):
 
 
 @pytest.mark.parametrize("loss", [LogLoss(), CostMatrix([[0, 5, 1], [1, 0, 2], [3, 1, 0]]), LogLoss([1.0, 3.0, 2.0])])
-def test_the_worth_of_an_opinion_is_a_sum_over_what_is_said(loss):
+def test_the_worth_of_an_opinion_is_a_sum_over_what_is_reported(loss):
     belief = ensemble()
     found = expected_regret(loss, noisy_labels(belief, CONFUSION))
-    said = np.einsum("nky,yj->nkj", belief.candidates, CONFUSION)  # by member
+    reported = np.einsum("nky,yj->nkj", belief.candidates, CONFUSION)  # by member
     for n in range(4):
         for m in range(3):
-            joint = np.einsum("kj,kz->jz", said[n], belief.contexts[m]) / 6  # P(said, z)
+            joint = np.einsum("kj,kz->jz", reported[n], belief.contexts[m]) / 6  # P(reported, z)
             worth = _least(loss, joint.sum(axis=0)) - sum(_least(loss, each) for each in joint)
             assert found[n, m] == pytest.approx(worth, abs=1e-10)
 

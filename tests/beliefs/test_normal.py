@@ -152,8 +152,8 @@ def brute_quantile_worth(tau, shares, labels, spread, targets, points=400_001):
     total, today = 0.0, (shares @ below)
     first = today < tau * today[-1]
     for part in np.array_split(y, 200):
-        chances = shares * np.exp(-0.5 * ((part[:, None] - labels) / spread) ** 2) / (spread * np.sqrt(2.0 * np.pi))
-        after = chances @ below  # [y, t]
+        densities = shares * np.exp(-0.5 * ((part[:, None] - labels) / spread) ** 2) / (spread * np.sqrt(2.0 * np.pi))
+        after = densities @ below  # [y, t]
         gap = after - tau * after[:, -1:]
         wrong = (gap < 0) != first
         total += float((abs(gap) * wrong)[:, :-1].sum(0) @ np.diff(z)) * (y[1] - y[0])

@@ -7,7 +7,7 @@ from stakes import ExponentialWeight, Linex, NormalEnsemble, SquaredError, Thres
 from stakes.beliefs.quadrature import density, modes_and_window, panels, trapezoid, windows
 
 
-def test_the_trapezoid_rule_integrates_bells():
+def test_the_trapezoid_rule_integrates_gaussians():
     u, weights = trapezoid(np.array([-9.0]), np.array([9.0]), 0.5)
     for power, moment in enumerate([1, 0, 1, 0, 3, 0, 15]):
         assert (weights * density(u) * u**power).sum() == pytest.approx(moment, abs=1e-12)

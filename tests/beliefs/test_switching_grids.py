@@ -10,14 +10,14 @@ from stakes.beliefs.switching import find_switches
 ANSWERS = np.linspace(-3.0, 3.0, 7)
 
 
-def dearer_above(z):
+def expensive_above(z):
     """Squared error, four times that from 0.5 on, and 0.1 for answers that raise a false alarm."""
     error = (z[..., None] - ANSWERS) ** 2
-    dearer = np.where(z[..., None] >= 0.5, 4.0 * error, error)
-    return dearer + 0.1 * ((ANSWERS >= 0.5) & (z[..., None] < 0.0))
+    costs = np.where(z[..., None] >= 0.5, 4.0 * error, error)
+    return costs + 0.1 * ((ANSWERS >= 0.5) & (z[..., None] < 0.0))
 
 
-LOSS = FiniteActions(dearer_above, breakpoints=(0.0, 0.5))
+LOSS = FiniteActions(expensive_above, breakpoints=(0.0, 0.5))
 
 
 def belief_of(shares):

@@ -131,12 +131,12 @@ def test_members_that_agree_tell_nothing(rng):
     np.testing.assert_allclose(expected_reduction(Mahalanobis(np.eye(2)), belief), 0.0, atol=1e-25)
 
 
-def test_convergence_is_told(rng):
+def test_convergence_is_reported(rng):
     loss = Mahalanobis(MATRIX, WEIGHTS["sigmoid"])
     belief = ensemble(rng, 2, rule=SymmetricNodes(128, grid=0))
-    told = integration_error(loss, belief)
-    assert 0 < told.max() < 0.02
-    assert integration_error(loss, belief.refined().refined().refined()).max() < 0.2 * told.max()
+    error = integration_error(loss, belief)
+    assert 0 < error.max() < 0.02
+    assert integration_error(loss, belief.refined().refined().refined()).max() < 0.2 * error.max()
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_linex_does_rank_differently_on_prices(alpha, rho):
     np.testing.assert_allclose(expected_reduction(Linex(alpha), belief)[0, 0], wanted, rtol=1e-6)
 
 
-def test_a_loss_that_is_infinite_on_log_normal_targets_is_said_to_be():
+def test_a_loss_that_is_infinite_on_log_normal_targets_is_reported():
     """exp(0.3 z) has no mean under a log-normal: underestimates would cost infinitely much."""
     with pytest.raises(FloatingPointError, match=r"expected loss is infinite.*positive alpha"):
         score(Linex(-0.3), log_normal(0.2, 0.2, 0.5))

@@ -35,7 +35,7 @@ def campaign(path, table):
         yield made
 
 
-def told(campaign, rows):
+def tell_truth(campaign, rows):
     return campaign.tell_many([(row, truth(int(row[1:]))) for row in rows])
 
 
@@ -56,7 +56,7 @@ def test_the_life_of_an_audit(campaign):
     others = campaign.ask(22).row_ids
     assert not set(others) & set(rows)
     campaign.release(others)
-    assert told(campaign, rows).new == rows
+    assert tell_truth(campaign, rows).new == rows
     status = campaign.status()
     assert (status.testing, status.tested, status.labelled, status.outlook_labels) == (0, 10, 8, 8)
     assert status.audit["text"].startswith("Your loss is ")
@@ -74,7 +74,7 @@ def test_the_life_of_an_audit(campaign):
 def test_all_rows_leave_nothing_open(campaign):
     rows = campaign.audit(1000)
     assert len(rows) == ROWS - 8
-    told(campaign, rows)
+    tell_truth(campaign, rows)
     kept = campaign.journal.last_record("audit").payload
     losses = [(truth(int(row[1:])) - answer) ** 2 for row, answer in zip(kept["rows"], kept["answers"], strict=True)]
     found = campaign.read_audit()
@@ -84,7 +84,7 @@ def test_all_rows_leave_nothing_open(campaign):
 def test_the_model_does_not_learn_from_tests(campaign, path, table):
     """The ranking with tested rows is that of a campaign in which they are skipped."""
     rows = campaign.audit(5)
-    told(campaign, rows)
+    tell_truth(campaign, rows)
     with Campaign.create(path.with_name("other"), table, "y", "squared-error", id_column="id",
                          model=ModelSpec("bayesian-ridge")) as other:  # fmt: skip
         other.skip(rows)
@@ -94,7 +94,7 @@ def test_the_model_does_not_learn_from_tests(campaign, path, table):
 def test_one_audit_at_a_time(campaign, path):
     rows = campaign.audit(5)
     unchanged(path, campaign.audit, "an audit is under way: 5 of its rows", 3)
-    told(campaign, rows[:3])
+    tell_truth(campaign, rows[:3])
     campaign.skip(rows[3:])
     assert not set(campaign.audit(3)) & set(rows)
 
@@ -128,7 +128,7 @@ def test_rows_that_others_take_meanwhile_are_drawn_anew(campaign, path, monkeypa
 def test_it_is_read_in_the_order_of_the_draw(campaign, path):
     rows = campaign.audit(6)
     unchanged(path, campaign.read_audit, f"the first row of the audit, {rows[0]!r}, has no label yet")
-    told(campaign, [rows[0], rows[1], rows[3]])
+    tell_truth(campaign, [rows[0], rows[1], rows[3]])
     assert campaign.read_audit().labels == 2
     states = campaign.journal.states()
     assert [states[row].status for row in rows] == ["tested", "tested", "open", "tested", "open", "open"]
@@ -138,16 +138,16 @@ def test_it_is_read_in_the_order_of_the_draw(campaign, path):
 def test_a_row_that_cannot_be_labelled_is_left_out(campaign):
     rows = campaign.audit(6)
     campaign.skip([rows[2]])
-    told(campaign, [row for row in rows if row != rows[2]])
+    tell_truth(campaign, [row for row in rows if row != rows[2]])
     found = campaign.read_audit()
     assert (found.labels, found.rows) == (5, ROWS - 8 - 1)
 
 
 def test_labels_are_replaced_and_withdrawn_as_others(campaign, path):
     rows = campaign.audit(3)
-    told(campaign, rows)
+    tell_truth(campaign, rows)
     first = campaign.read_audit()
-    assert told(campaign, rows).known == rows
+    assert tell_truth(campaign, rows).known == rows
     unchanged(path, campaign.tell, "has the label .* and .* was reported", rows[0], 999.0)
     assert campaign.tell(rows[0], 999.0, replace=True).replaced == (rows[0],)
     assert campaign.read_audit().mean > first.mean
@@ -183,7 +183,7 @@ def test_the_budget_pays_for_tests(path, table):
         unchanged(path, campaign.audit, "cost 7, and 6 of the budget is left", 7)
         rows = campaign.audit(4)
         assert campaign.status(refresh=False).budget_left == 2
-        told(campaign, rows)
+        tell_truth(campaign, rows)
         assert campaign.status(refresh=False).spent == 4
         campaign.read_audit(use_for_training=True)
         assert campaign.status(refresh=False).spent == 4  # once

@@ -16,7 +16,7 @@ from stakes.tabular import LossSpec, ModelSpec
 FIELDS = {"id_column": "id"}
 
 
-def test_what_it_was_made_with_is_kept_in_words(path, table):
+def test_what_it_was_made_with_is_kept_as_text(path, table):
     loss, model = LossSpec("linex", {"alpha": 0.5}), ModelSpec("bayesian-ridge")
     Campaign.create(path, table, "y", loss, model=model, budget=3, **FIELDS).close()
     with Campaign.open(path) as again:
@@ -37,7 +37,7 @@ def test_no_pickle_is_ever_loaded(path, monkeypatch):
     assert not list(path.parent.glob("*.pkl"))
 
 
-def test_a_loss_that_is_no_words_is_refused(path, table):
+def test_a_loss_that_is_no_loss_is_refused(path, table):
     with pytest.raises(StakesError, match="the loss of a table is a name, such as 'linex', a LossSpec, or a loss"):
         Campaign.create(path, table, "y", object(), **FIELDS)
     assert not path.exists()
@@ -64,7 +64,7 @@ def test_rows_by_number_where_no_column_names_them(path, table, folder):
 @given(
     value=st.floats(allow_nan=False, allow_infinity=False), form=st.sampled_from(["{!r}", "{:.17e}", " {!r} ", "{:+}"])
 )
-def test_a_number_told_in_another_form_is_known(value, form, tmp_path_factory):
+def test_a_number_recorded_in_another_form_is_known(value, form, tmp_path_factory):
     folder = tmp_path_factory.mktemp("law")
     (folder / "t.csv").write_text("id,x,y\na,1,\nb,2,\n")
     with Campaign.create(folder / "c.stakes", folder / "t.csv", "y", "squared-error", **FIELDS) as campaign:

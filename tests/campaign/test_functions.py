@@ -37,10 +37,10 @@ def test_what_it_does_not_know_is_for_people(campaign):
     assert campaign.status(refresh=False).unsure == 2
 
 
-@pytest.mark.parametrize(("answer", "words"), [("owl", "owl"), (1 / 2, "0.5"), ([], r"\[\]")])
-def test_what_is_no_label_is_refused_and_the_rows_go_back(campaign, answer, words):
+@pytest.mark.parametrize(("answer", "message"), [("owl", "owl"), (1 / 2, "0.5"), ([], r"\[\]")])
+def test_what_is_no_label_is_refused_and_the_rows_go_back(campaign, answer, message):
     answers = iter(["cat", answer])
-    with pytest.raises(StakesError, match=f"'rule' failed on row .*{words}.*1 of 3 rows, is recorded"):
+    with pytest.raises(StakesError, match=f"'rule' failed on row .*{message}.*1 of 3 rows, is recorded"):
         campaign.label_with(lambda *_: next(answers), 3, name="rule")
     states = campaign.journal.states().values()
     assert sum(state.status == "asked" for state in states) == 0

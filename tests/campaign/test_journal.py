@@ -27,7 +27,7 @@ def test_a_new_campaign_is_what_was_given(path):
         again.check()
 
 
-def test_labels_are_told_once(journal):
+def test_labels_are_recorded_once(journal):
     assert journal.tell_many([("7", "dog"), ("a", "cat")], who="ann", now=200.0) == Recorded(("7", "a"), (), ())
     assert journal.tell_many([("7", "dog"), ("b", "")], now=201.0) == Recorded(("b",), ("7",), ())
     assert journal.version() == 4

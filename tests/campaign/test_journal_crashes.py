@@ -18,11 +18,11 @@ for number in range(int(arguments[0]), 100_000, 2):  # two labels in each call: 
 """
 
 
-def ended(process, luck, how):
+def ended(process, random_state, how):
     """Wait for some acknowledgements and a moment more, send a signal; all that was acknowledged."""
     with process:  # not `communicate`, which would pass over what `readline` has read ahead
-        lines = [process.stdout.readline() for _ in range(luck.randrange(1, 60))]
-        time.sleep(luck.uniform(0, 0.002))
+        lines = [process.stdout.readline() for _ in range(random_state.randrange(1, 60))]
+        time.sleep(random_state.uniform(0, 0.002))
         process.send_signal(how)
         lines, errors = [*lines, *process.stdout.readlines()], process.stderr.read()
     assert process.returncode == -how, errors
@@ -31,10 +31,10 @@ def ended(process, luck, how):
 
 @pytest.mark.parametrize(("how", "calls"), [(signal.SIGKILL, 1000), (signal.SIGTERM, 200), (signal.SIGINT, 200)])
 def test_no_acknowledged_label_is_lost_by_a_kill_at_any_moment(path, how, calls):
-    luck, acknowledged, unfinished = random.Random(int(how)), set(), 0
+    random_state, acknowledged, unfinished = random.Random(int(how)), set(), 0
     create(path, 4 * calls)
     while len(acknowledged) < calls:
-        acknowledged |= set(ended(start(TELL, path, len(labelled(path))), luck, how))
+        acknowledged |= set(ended(start(TELL, path, len(labelled(path))), random_state, how))
         unfinished += path.with_name(f"{path.name}-journal").exists()
         there = labelled(path)  # opening undoes an unfinished write
         assert there == list(range(len(there)))
@@ -61,12 +61,12 @@ while caught < 40:
 
 
 def test_a_journal_goes_on_after_ctrl_c(path):
-    luck = random.Random(0)
+    random_state = random.Random(0)
     create(path, 100_000)
     process = start(GO_ON, path)
     for _ in range(40):
         assert process.stdout.readline() == "ready\n", process.communicate()[1]
-        time.sleep(luck.uniform(0, 0.003))
+        time.sleep(random_state.uniform(0, 0.003))
         process.send_signal(signal.SIGINT)
     errors = process.communicate(timeout=60)[1]
     assert process.returncode == 0, errors
@@ -87,12 +87,12 @@ for number in range(100_000):
 def test_a_process_that_dies_between_the_pages_of_one_write_leaves_a_sound_campaign(path):
     create(path, 5000)
     process = start(DIE, path)
-    told, _ = process.communicate(timeout=60)
+    acknowledged, _ = process.communicate(timeout=60)
     assert process.returncode == -signal.SIGXFSZ
     assert path.with_name(f"{path.name}-journal").exists()
     pages = int.from_bytes(path.read_bytes()[28:32], "big")  # the first page is new and says how many there are to be
     assert pages * 4096 > path.stat().st_size
-    assert labelled(path) == [int(number) for number in told.split()]
+    assert labelled(path) == [int(number) for number in acknowledged.split()]
 
 
 FILL = """
@@ -117,9 +117,9 @@ def test_a_full_disk_leaves_the_old_state_readable(path, limit):
     create(path, 5000)
     before = path.read_bytes()
     out, errors = start(FILL, path, limit(len(before))).communicate(timeout=60)
-    *told, refusal, count, no_campaign = out.splitlines()
+    *acknowledged, refusal, count, no_campaign = out.splitlines()
     assert "it may be full or gone; see to it and repeat the call" in refusal, errors
     assert "it may be full or gone" in no_campaign
-    assert labelled(path) == [int(number) for number in told] == list(range(int(count)))
-    assert told or path.read_bytes() == before
+    assert labelled(path) == [int(number) for number in acknowledged] == list(range(int(count)))
+    assert acknowledged or path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]

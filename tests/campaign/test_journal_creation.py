@@ -26,7 +26,7 @@ def test_a_journal_left_by_a_deleted_campaign_is_not_played_into_a_new_one(path)
 
 
 @pytest.mark.parametrize(
-    ("rows", "labels", "words"),
+    ("rows", "labels", "message"),
     [
         ([], {}, "at least one row"),
         ([("a", None), ("a", None)], {}, "two rows have the id 'a'"),
@@ -41,8 +41,8 @@ def test_a_journal_left_by_a_deleted_campaign_is_not_played_into_a_new_one(path)
         (["ab"], {}, "pairs are wanted, not 'ab'"),
     ],
 )
-def test_no_file_is_made_of_bad_input(folder, rows, labels, words):
-    with pytest.raises(StakesError, match=words):
+def test_no_file_is_made_of_bad_input(folder, rows, labels, message):
+    with pytest.raises(StakesError, match=message):
         Journal.create(folder / "campaign", rows, {}, labels)
     assert list(folder.iterdir()) == []
 

@@ -109,11 +109,11 @@ LINES = [
 ]
 
 
-@pytest.mark.parametrize(("statement", "words"), LINES)
-def test_lines_that_are_not_what_was_written_are_refused_with_the_last_good_event(made, statement, words):
+@pytest.mark.parametrize(("statement", "message"), LINES)
+def test_lines_that_are_not_what_was_written_are_refused_with_the_last_good_event(made, statement, message):
     changed(made, statement)
     before = made.read_bytes()
-    with pytest.raises(StakesError, match=words) as caught:
+    with pytest.raises(StakesError, match=message) as caught:
         Journal.open(made)
     assert f"stakes doctor '{made}' --recover NEW" in str(caught.value)
     assert made.read_bytes() == before
@@ -130,11 +130,11 @@ FORGED = [  # written by whoever knows how hashes are made: the rules still hold
 ]
 
 
-@pytest.mark.parametrize(("event", "words"), FORGED)
-def test_events_with_true_hashes_that_break_the_rules_are_refused(made, event, words):
+@pytest.mark.parametrize(("event", "message"), FORGED)
+def test_events_with_true_hashes_that_break_the_rules_are_refused(made, event, message):
     with Journal.open(made) as journal, journal.writing():
         append(journal.connection, journal.replay, [event], [])
-    with pytest.raises(StakesError, match=words):
+    with pytest.raises(StakesError, match=message):
         Journal.open(made)
 
 

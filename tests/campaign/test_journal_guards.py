@@ -15,7 +15,7 @@ OURS = re.compile(r"stakes.campaign.\w+\.py$|contextlib\.py$")
 
 
 @pytest.mark.parametrize(
-    ("call", "words"),
+    ("call", "message"),
     [
         (lambda j: j.tell_many([("a", "x"), ("07", "x")]), "no row '07' among its 6 rows. Did you mean '007' or '7'"),
         (lambda j: j.skip(["a", "A "]), "no row 'A '.*Did you mean 'a'"),
@@ -50,9 +50,9 @@ OURS = re.compile(r"stakes.campaign.\w+\.py$|contextlib\.py$")
         (lambda j: j.update_settings(budget=float("inf")), "must be what JSON can hold"),
     ],
 )
-def test_what_is_refused_changes_nothing(journal, call, words):
+def test_what_is_refused_changes_nothing(journal, call, message):
     before = (journal.history(), journal.settings, journal.records("ranking"))
-    with pytest.raises(StakesError, match=words):
+    with pytest.raises(StakesError, match=message):
         call(journal)
     assert (journal.history(), journal.settings, journal.records("ranking")) == before
 
@@ -108,7 +108,7 @@ def test_what_a_second_ctrl_c_leaves_is_rolled_back_by_the_next_call(journal):
     assert journal.records("ranking") == ()
 
 
-def test_a_disk_that_is_full_and_a_file_that_is_busy_are_said_in_plain_words(journal, path):
+def test_a_disk_that_is_full_and_a_file_that_is_busy_are_reported_in_plain_english(journal, path):
     journal.connection.execute("PRAGMA max_page_count = 1")  # no less than there are now
     with pytest.raises(StakesError, match=r"the disk is full; free some space and repeat the call \(database"):
         journal.save_record("ranking", 1, "long " * 10_000)
@@ -122,18 +122,18 @@ def test_a_disk_that_is_full_and_a_file_that_is_busy_are_said_in_plain_words(jou
 
 
 def test_a_journal_is_used_where_it_was_opened(journal, path):
-    said = []
+    messages = []
 
     def elsewhere():
         try:
             journal.version()
         except StakesError as error:
-            said.append(str(error))
+            messages.append(str(error))
 
     thread = threading.Thread(target=elsewhere)
     thread.start()
     thread.join()
-    assert "opened in another thread; open it again here" in said[0]
+    assert "opened in another thread; open it again here" in messages[0]
     object.__setattr__(journal, "process", os.getpid() + 1)  # as after a fork
     with pytest.raises(StakesError, match="opened by another process"):
         journal.tell_many([("a", "cat")])

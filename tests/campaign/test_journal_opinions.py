@@ -22,7 +22,7 @@ def tell(journal, row, label, who, **more):
     return journal.tell_many([(row, label)], annotator=who, **more)
 
 
-def said(journal):
+def opinions_in(journal):
     return [each[:3] for each in journal.opinions()]
 
 
@@ -31,14 +31,14 @@ def test_a_second_label_of_another_annotator_is_an_opinion_beside_the_first(jour
     assert tell(journal, "a", "dog", "ben").opinions == ("a",)
     assert journal.state("a").label == "cat"
     assert journal.state("a").who == "anna"
-    assert said(journal) == [("f", None, "cat"), ("a", "anna", "cat"), ("a", "ben", "dog")]
+    assert opinions_in(journal) == [("f", None, "cat"), ("a", "anna", "cat"), ("a", "ben", "dog")]
     assert journal.replay.disagree("a", str.__eq__)
 
 
 def test_the_same_label_of_another_annotator_is_an_opinion_too_and_no_disagreement(journal):
     tell(journal, "a", "cat", "anna")
     assert tell(journal, "a", "cat", "ben").opinions == ("a",)
-    assert len(said(journal)) == 3
+    assert len(opinions_in(journal)) == 3
     assert not journal.replay.disagree("a", str.__eq__)
 
 
@@ -66,7 +66,7 @@ def test_an_annotator_replaces_their_own_label_and_nobody_elses(journal):
     assert journal.state("a").label == "cat"
     assert tell(journal, "a", "owl", "anna", replace=True).replaced == ("a",)
     assert journal.state("a").label == "owl"
-    assert said(journal)[1:] == [("a", "ben", "owl"), ("a", "anna", "owl")]
+    assert opinions_in(journal)[1:] == [("a", "ben", "owl"), ("a", "anna", "owl")]
 
 
 def test_a_labelled_row_is_given_to_as_many_as_wanted_and_not_to_who_has_labelled_it(journal):
@@ -117,7 +117,7 @@ def test_settling_ends_a_disagreement_and_is_nobodys_opinion(journal):
     journal.settle("a", "dog", "cleo")
     assert journal.state("a").label == "dog"
     assert not journal.replay.disagree("a", str.__eq__)
-    assert {each[1] for each in said(journal)} == {None, "anna", "ben"}
+    assert {each[1] for each in opinions_in(journal)} == {None, "anna", "ben"}
     assert journal.consult([*"a"], 1, "dora", opinions=5) == ()
     assert journal.undo("cleo").kind == "settle"
     assert journal.state("a").label == "cat"
@@ -143,7 +143,7 @@ def test_undo_gives_the_row_back_to_whoever_had_it(journal, kind):
     assert (undone.row, undone.kind, undone.held) == ("a", kind, True)
     assert [event.row for event in journal.held("anna")] == ["a"]
     assert journal.undo("anna") is None
-    assert said(journal) == [("f", None, "cat")]
+    assert opinions_in(journal) == [("f", None, "cat")]
 
 
 def test_undo_goes_back_over_rows_and_the_last_one_undone_comes_first_again(journal):
@@ -162,14 +162,14 @@ def test_undo_of_a_label_that_others_have_an_opinion_on_leaves_theirs(journal):
     assert journal.state("a").label == "dog"
     assert [event.kind for event in journal.held("anna")] == ["consult"]
     tell(journal, "a", "dog", "anna")
-    assert said(journal)[1:] == [("a", "ben", "dog"), ("a", "anna", "dog")]
+    assert opinions_in(journal)[1:] == [("a", "ben", "dog"), ("a", "anna", "dog")]
 
 
 def test_undo_of_an_opinion_asks_for_it_again(journal):
     tell(journal, "a", "cat", "anna")
     tell(journal, "a", "dog", "ben")
     assert journal.undo("ben").kind == "opinion"
-    assert said(journal)[1:] == [("a", "anna", "cat")]
+    assert opinions_in(journal)[1:] == [("a", "anna", "cat")]
     assert [event.row for event in journal.held("ben")] == ["a"]
 
 
@@ -185,17 +185,21 @@ def test_what_another_has_changed_since_is_not_undone(journal):
 
 def test_any_mix_of_acts_leaves_a_file_that_opens_with_the_same_state(tmp_path):
     """Every event that is written must pass the rules when it is read: five hundred random acts of three people."""
-    luck, people = random.Random(0), ("anna", "ben", "cleo")
+    random_state, people = random.Random(0), ("anna", "ben", "cleo")
     with Journal.create(tmp_path / "c.stakes", ROWS, {}, {"f": "cat"}, now=1.0) as journal:
         for at in range(2, 500):
-            who, row, label = luck.choice(people), luck.choice("abcdef"), luck.choice(["cat", "dog"])
-            act = luck.choice(
+            who, row, label = (
+                random_state.choice(people),
+                random_state.choice("abcdef"),
+                random_state.choice(["cat", "dog"]),
+            )
+            act = random_state.choice(
                 [
                     lambda: journal.lease([row], 1, who=who, seconds=20.0, now=float(at)),  # noqa: B023
                     lambda: journal.consult([row], 1, who, opinions=3, seconds=20.0, now=float(at)),  # noqa: B023
                     lambda: tell(journal, row, label, who, now=float(at)),  # noqa: B023
                     lambda: tell(journal, row, label, who, replace=True, now=float(at)),  # noqa: B023
-                    lambda: journal.put_off(row, luck.choice(["later", "unsure", "skip"]), who, now=float(at)),  # noqa: B023
+                    lambda: journal.put_off(row, random_state.choice(["later", "unsure", "skip"]), who, now=float(at)),  # noqa: B023
                     lambda: journal.settle(row, label, who, now=float(at)),  # noqa: B023
                     lambda: journal.undo(who, seconds=20.0, now=float(at)),  # noqa: B023
                     lambda: journal.release([row], who=who, now=float(at)),  # noqa: B023
@@ -232,7 +236,7 @@ def test_a_file_of_the_version_before_is_read_and_becomes_one_of_ours_with_the_f
         tell(journal, "b", "cat", "ben")
     assert version(path) == 4
     with Journal.open(path) as journal:
-        assert said(journal) == [("a", None, "cat"), ("b", None, "dog"), ("b", "ben", "cat")]
+        assert opinions_in(journal) == [("a", None, "cat"), ("b", None, "dog"), ("b", "ben", "cat")]
 
 
 def test_an_interrupt_between_an_event_and_its_hash_is_taken_back(journal):
@@ -241,12 +245,12 @@ def test_an_interrupt_between_an_event_and_its_hash_is_taken_back(journal):
     replay = journal._synced()
     hashes = replay.hashes.pop()
     replay.drop_half_done()
-    assert said_by(replay, "a") == {"anna"}
+    assert annotators_of(replay, "a") == {"anna"}
     assert hashes not in replay.hashes
-    assert said(journal)[1:] == [("a", "anna", "cat"), ("a", "ben", "dog")]  # read again from the file
+    assert opinions_in(journal)[1:] == [("a", "anna", "cat"), ("a", "ben", "dog")]  # read again from the file
 
 
-def said_by(replay, row):
+def annotators_of(replay, row):
     return set(replay.opinions[row])
 
 

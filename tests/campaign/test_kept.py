@@ -69,7 +69,7 @@ def test_settings_that_cannot_be_are_refused_when_a_campaign_is_opened(made, cha
 
 
 @pytest.mark.parametrize(
-    ("loss", "label", "words"),
+    ("loss", "label", "message"),
     [
         ("squared-error", "high", "'high' is no number, and squared-error is about numbers"),
         ("squared-error", "", "'' is no number"),
@@ -77,7 +77,7 @@ def test_settings_that_cannot_be_are_refused_when_a_campaign_is_opened(made, cha
         ("itakura-saito", "-3", "-3 is not among"),
     ],
 )
-def test_a_label_that_the_loss_cannot_judge_is_found_when_a_campaign_is_opened(path, folder, loss, label, words):
+def test_a_label_that_the_loss_cannot_judge_is_found_when_a_campaign_is_opened(path, folder, loss, label, message):
     rows = [f"r{i},{i * 0.5},{1 + i / 2 if i < 6 else ''}" for i in range(12)]
     (folder / "p.csv").write_text("\n".join(["id,x,y", *rows]) + "\n")
     Campaign.create(path, folder / "p.csv", "y", loss, id_column="id").close()
@@ -85,7 +85,7 @@ def test_a_label_that_the_loss_cannot_judge_is_found_when_a_campaign_is_opened(p
         journal.tell_many([("r9", label)])
     with pytest.raises(StakesError, match=DAMAGED) as caught:
         Campaign.open(path)
-    assert words in str(caught.value)
+    assert message in str(caught.value)
 
 
 RANKINGS = [

@@ -92,7 +92,7 @@ def test_what_is_retracted_makes_a_ranking_old(classes):
     assert "older than the last 1 change" in classes.status(refresh=False).stale
 
 
-def test_one_person_takes_back_what_they_said_and_others_stay(classes):
+def test_one_person_takes_back_their_labels_and_others_stay(classes):
     classes.tell("r8", "cat", annotator="anna")
     classes.tell("r8", "dog", annotator="ben")
     classes.retract("r8", "anna")

@@ -69,8 +69,8 @@ def test_an_annotator_is_asked_about_rows_of_others_and_new_ones(path):
         second = campaign.ask_annotator("carl", 4)
         taken = {each.row for each in first if each.before == 0}
         assert not taken & {each.row for each in second}  # handed out once, where there is no label yet
-        said = {each.row for each in campaign.opinions() if each.annotator == "ben"}
-        assert not {campaign.sheet.ids[each.row] for each in first} & said
+        labelled = {each.row for each in campaign.opinions() if each.annotator == "ben"}
+        assert not {campaign.sheet.ids[each.row] for each in first} & labelled
         known = {"r0", "r1", "r2", "r37", "r38", "r39"}
         assert not {campaign.sheet.ids[each.row] for each in (*first, *second)} & known
         for each in first:

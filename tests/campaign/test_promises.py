@@ -185,8 +185,8 @@ def test_a_campaign_that_promises_too_much_is_cut_down(campaign, monkeypatch):
     assert "Savings are" not in " ".join(before["sentences"])
     notes = campaign.journal.last_record(RANKING).payload["ranking"]["notes"]
     assert [note["kind"] for note in notes].count("promises kept") == 1
-    told = campaign.journal.records(PROMISE)
-    assert len(told) == 4
+    records = campaign.journal.records(PROMISE)
+    assert len(records) == 4
 
 
 def test_classes_are_judged_too(path, folder):

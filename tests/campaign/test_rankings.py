@@ -127,7 +127,7 @@ def test_a_lease_shorter_than_a_fit_hands_out_each_row_once_and_ends(path, table
         assert note(asked, LEASE)["until"] == campaign.history(asked.row_ids[0])[-1].until
 
 
-def test_an_asker_whose_rows_others_always_take_is_told_so(campaign, monkeypatch):
+def test_an_asker_whose_rows_others_always_take_is_warned(campaign, monkeypatch):
     lease = type(campaign.journal).lease
     monkeypatch.setattr(type(campaign.journal), "lease", lambda *_, **__: ())
     asked = campaign.ask(2)

@@ -37,16 +37,16 @@ def test_before_anything_is_ranked(campaign):
 def test_a_notebook_shows_what_print_says_and_pictures(campaign):
     label(campaign, 2)
     label(campaign, 2)
-    shown, said = campaign._repr_html_(), str(campaign)
+    shown, text = campaign._repr_html_(), str(campaign)
     status = campaign.status(refresh=False)
-    assert said.splitlines()[1:] == status_lines(status)
+    assert text.splitlines()[1:] == status_lines(status)
     assert "8 labelled" in shown
     assert shown.count("<svg") == 1
     assert "&lt;y&gt;" in shown
     assert "<y>" not in shown
-    for part in (status.advice, "Spent 0.04 of 1; 0.96 left, 0 promised", said.splitlines()[3]):
+    for part in (status.advice, "Spent 0.04 of 1; 0.96 left, 0 promised", text.splitlines()[3]):
         assert part in shown
-        assert part in said
+        assert part in text
     ElementTree.fromstring(shown)
 
 

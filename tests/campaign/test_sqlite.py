@@ -65,7 +65,7 @@ def headless(path):
 
 
 @pytest.mark.parametrize(
-    ("make", "words"),
+    ("make", "message"),
     [
         (Path.touch, "is empty: no campaign was ever in it; delete it and create one"),
         (lambda path: path.write_text("id,label\n007,cat\n"), "it is not a campaign file"),
@@ -78,10 +78,10 @@ def headless(path):
         (headless, "it is not a campaign file"),
     ],
 )
-def test_what_is_no_sound_campaign_is_refused_and_stays_as_it_is(path, make, words):
+def test_what_is_no_sound_campaign_is_refused_and_stays_as_it_is(path, make, message):
     make(path)
     before = digest(path)
-    with pytest.raises(StakesError, match=words) as caught:
+    with pytest.raises(StakesError, match=message) as caught:
         Journal.open(path)
     assert str(path) in str(caught.value)
     with pytest.raises(StakesError, match="is there already and was left as it is; open it, or give another path"):

@@ -12,7 +12,7 @@ from stakes.campaign.states import Replay, after, checked, link, link_event, nee
 from stakes.exceptions import StakesError
 
 KINDS = ("label", "replace", "ask", "release", "skip", "withdraw", "test", "result")
-TOLD = ("label", "replace", "result")
+WITH_LABEL = ("label", "replace", "result")
 
 attempts = st.lists(
     st.tuples(
@@ -32,7 +32,7 @@ def replay(events):
 
 
 def event(kind, row="7", label="cat", at=10.0, until=20.0, number=1):
-    named = {"label": label} if kind in TOLD else {}
+    named = {"label": label} if kind in WITH_LABEL else {}
     leased = {"until": until, "batch": 1} if kind == "ask" else {}
     return Event(number, at, kind, row, **named, **leased)
 
@@ -72,7 +72,7 @@ class Plain:
         self.leases.pop(happened.row, None)
         for rows in (self.skipped, self.testing, self.tested):
             rows.discard(happened.row)
-        if happened.kind in TOLD:
+        if happened.kind in WITH_LABEL:
             self.labels[happened.row] = happened.label
             self.tested |= {happened.row} if happened.kind == "result" else set()
         elif happened.kind == "test":
@@ -139,7 +139,7 @@ def test_a_label_is_welcome_whenever_it_comes(before):
 
 
 @pytest.mark.parametrize(
-    ("before", "then", "words"),
+    ("before", "then", "message"),
     [
         ("label", event("label", label="dog"), "has the label 'cat' and 'dog' was reported; .* replace or withdraw it"),
         ("skip", event("replace"), "is skipped: there is no label to replace; tell it as a new one"),
@@ -154,8 +154,8 @@ def test_a_label_is_welcome_whenever_it_comes(before):
         ("ask", event("withdraw"), "is asked until .*: there is no label to withdraw"),
     ],
 )
-def test_a_refusal_says_what_is_and_what_to_do(before, then, words):
-    with pytest.raises(StakesError, match=f"^row '7' {words}.*Nothing was recorded"):
+def test_a_refusal_says_what_is_and_what_to_do(before, then, message):
+    with pytest.raises(StakesError, match=f"^row '7' {message}.*Nothing was recorded"):
         checked(after(event(before)), then)
 
 
@@ -194,7 +194,7 @@ _TIMES = st.floats(1e-300, 2e11)
 def test_the_quick_hash_of_an_event_is_the_hash_of_its_line(number, at, kind, texts, until, batch):
     row, label, who = texts
     lease = (until, batch) if kind == "ask" else (None, None)
-    event = Event(number, at, kind, row, label if kind in TOLD else None, *lease, who)
+    event = Event(number, at, kind, row, label if kind in WITH_LABEL else None, *lease, who)
     assert link_event(b"before", event) == link(b"before", event)
 
 

@@ -47,7 +47,7 @@ def table(folder):
 
 
 def sent(path, table, loss="squared-error", model="bayesian-ridge"):
-    """A campaign that a stranger made, as it arrives."""
+    """A campaign that somebody else made, as it arrives."""
     with Campaign.create(path, table, "y", LossSpec(loss), id_column="id", model=ModelSpec(model)) as campaign:
         campaign.ask(1)
     shutil.rmtree(trust_folder())

@@ -26,10 +26,10 @@ class Answer:
 
 def run(*arguments):
     """What `stakes` answers; a text is split at spaces, a list is taken as it is."""
-    words = [word for each in arguments for word in (each.split() if isinstance(each, str) else map(str, each))]
+    argv = [word for each in arguments for word in (each.split() if isinstance(each, str) else map(str, each))]
     out, err = io.StringIO(), io.StringIO()
     with redirect_stdout(out), redirect_stderr(err):
-        code = commands.run(words)
+        code = commands.run(argv)
     return Answer(code, out.getvalue(), err.getvalue())
 
 

@@ -67,7 +67,7 @@ def test_rows_that_cannot_be_written_go_back(campaign):
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "match"),
+    ("options", "code", "match"),
     [
         ("--use-for-training", 2, "goes with --read"),
         ("--read -o x.csv", 2, "give one of them"),
@@ -75,9 +75,9 @@ def test_rows_that_cannot_be_written_go_back(campaign):
         ("--read", 1, "there is no audit to read"),
     ],
 )
-def test_refused_and_nothing_changed(campaign, words, code, match):
+def test_refused_and_nothing_changed(campaign, options, code, match):
     before = digest(campaign)
-    answer = run("audit c.stakes", words)
+    answer = run("audit c.stakes", options)
     assert answer.code == code
     assert match in answer.err
     assert digest(campaign) == before

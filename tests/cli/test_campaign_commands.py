@@ -12,8 +12,8 @@ import pytest
 from tests.cli.cli_cases import CLASSES, NUMBERS, class_rows, digest, number_rows, run, write
 
 
-def asked(*words):
-    return [row["row_id"] for row in run("ask c.stakes --json", *words).json["rows"]]
+def asked(*options):
+    return [row["row_id"] for row in run("ask c.stakes --json", *options).json["rows"]]
 
 
 @pytest.mark.usefixtures("campaign")
@@ -32,7 +32,7 @@ def test_the_whole_life_of_a_campaign():
     assert "sound" in run("doctor c.stakes").out
 
 
-def test_a_label_told_twice_changes_nothing_however_it_is_written(campaign):
+def test_a_label_recorded_twice_changes_nothing_however_it_is_written(campaign):
     run("tell c.stakes r8 3.5")
     before = digest(campaign)
     for label in ("3.5", "3.50", "35e-1"):
@@ -78,11 +78,11 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("words", "said"), REFUSED)
-def test_what_is_refused_changes_nothing(campaign, words, said):
-    before, answer = digest(campaign), run(words)
+@pytest.mark.parametrize(("command", "message"), REFUSED)
+def test_what_is_refused_changes_nothing(campaign, command, message):
+    before, answer = digest(campaign), run(command)
     assert (answer.code, answer.out) == (1, "")
-    assert said in answer.err
+    assert message in answer.err
     assert digest(campaign) == before
 
 
@@ -101,11 +101,11 @@ BEGUN_WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("words", "said"), BEGUN_WRONG)
-def test_a_campaign_that_could_never_ask_is_not_begun(here, words, said):
-    answer = run("init w.stakes", words)
+@pytest.mark.parametrize(("options", "message"), BEGUN_WRONG)
+def test_a_campaign_that_could_never_ask_is_not_begun(here, options, message):
+    answer = run("init w.stakes", options)
     assert answer.code == 1
-    assert said in answer.err
+    assert message in answer.err
     assert not (here / "w.stakes").exists()
 
 
@@ -128,7 +128,7 @@ def odd_table(path):
         csv.writer(file).writerows([class_rows()[0], *rows])
 
 
-def test_odd_ids_are_told_skipped_released_and_withdrawn(here):
+def test_odd_ids_are_labelled_skipped_released_and_withdrawn(here):
     odd_table(here / "odd.csv")
     run("init c.stakes odd.csv", CLASSES)
     for name in IDS[6:]:
@@ -150,17 +150,17 @@ def test_an_export_runs_nothing_in_a_spreadsheet_and_comes_back(here):
     assert set(run("import c.stakes e.csv --json").json["new"]) == set(IDS[6:])
 
 
-@pytest.mark.parametrize("words", [CLASSES, "--target kind --loss log-loss --ignore id"])
-def test_the_table_itself_filled_in_is_imported(here, words):
+@pytest.mark.parametrize("options", [CLASSES, "--target kind --loss log-loss --ignore id"])
+def test_the_table_itself_filled_in_is_imported(here, options):
     odd_table(here / "odd.csv")
-    run("init c.stakes odd.csv", words)
+    run("init c.stakes odd.csv", options)
     (here / "filled.csv").write_bytes((here / "odd.csv").read_bytes().replace(b",\r\n", b",van\r\n"))
     answer = run("import c.stakes filled.csv --json").json
     assert len(answer["new"]) == len(answer["known"]) == 6
 
 
 def test_a_filled_in_file_is_taken_whole_or_not_at_all(campaign, here):
-    for rows, said in [
+    for rows, message in [
         (["r7,1", "r99,2"], "no row 'r99'"),
         (["r7,1", "r0,2"], "row 'r0' has the label"),
         (["r7,1", "r7,2"], "stands at line 2 and at line 3"),
@@ -170,7 +170,7 @@ def test_a_filled_in_file_is_taken_whole_or_not_at_all(campaign, here):
         (here / "f.csv").write_text("\n".join(["id,y", *rows]) + "\n")
         before, answer = digest(campaign), run("import c.stakes f.csv")
         assert answer.code == 1
-        assert said in answer.err
+        assert message in answer.err
         assert digest(campaign) == before
     (here / "f.csv").write_text("id,note,y\nr7,hot,1\nr8,,\n")
     assert run("import c.stakes f.csv").out.splitlines()[0] == "1 recorded"
@@ -179,7 +179,7 @@ def test_a_filled_in_file_is_taken_whole_or_not_at_all(campaign, here):
 def test_a_changed_table_is_refused_with_what_changed(campaign, here):
     table = here / "numbers.csv"
     before, old = digest(campaign), table.read_text()
-    for new, said in [
+    for new, message in [
         (old + "new,1,2,\n", "1 row was added"),
         (old.replace("x,z", "x,q"), "columns missing: z"),
         (old.replace("r4,2.0", "r4,2.1"), "column 'x' changed"),
@@ -187,7 +187,7 @@ def test_a_changed_table_is_refused_with_what_changed(campaign, here):
     ]:
         table.write_text(new)
         for command in ("ask c.stakes", "export c.stakes -o e.csv", "doctor c.stakes"):
-            assert said in run(command).err
+            assert message in run(command).err
     assert digest(campaign) == before
 
 
@@ -336,8 +336,8 @@ def test_rows_are_handed_out_with_what_sets_them_apart_and_the_next_command(here
 
 
 def test_a_campaign_that_is_not_there_names_the_command_that_begins_one(campaign, here):
-    for words in ("ask d.stakes", "status d.stakes", "tell d.stakes r1 2", "report d.stakes"):
-        answer = run(words)
+    for command in ("ask d.stakes", "status d.stakes", "tell d.stakes r1 2", "report d.stakes"):
+        answer = run(command)
         assert answer.code == 1
         assert "there is no campaign at d.stakes; check the path, or begin one: stakes init d.stakes" in answer.err
         assert "Did you mean 'c.stakes'?" in answer.err
@@ -346,8 +346,8 @@ def test_a_campaign_that_is_not_there_names_the_command_that_begins_one(campaign
 
 @pytest.mark.usefixtures("campaign")
 def test_answers_end_with_the_next_command():
-    def last(words):
-        return run(words).out.splitlines()[-1]
+    def last(command):
+        return run(command).out.splitlines()[-1]
 
     assert last("status c.stakes --no-refresh") == "Next: stakes ask c.stakes -n 5"
     assert last("export c.stakes -o e.csv") == "Next: fill in labels there, then stakes import c.stakes e.csv"

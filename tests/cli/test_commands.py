@@ -20,16 +20,16 @@ HEAVY = ("numpy", "scipy", "sklearn", "pyarrow", "matplotlib", "sqlite3")
 CODES = ("0 done", "1 refused", "2 wrong usage", "3 a bug in stakes", "130 interrupted", "143 terminated")
 
 
-@pytest.mark.parametrize("words", [["--help"], ["-h"], ["--version"], []])
-def test_help_imports_nothing_heavy(words):
+@pytest.mark.parametrize("arguments", [["--help"], ["-h"], ["--version"], []])
+def test_help_imports_nothing_heavy(arguments):
     code = (
         "import sys, atexit\n"
         f"atexit.register(lambda: sys.stderr.write(str([m for m in {HEAVY} if m in sys.modules])))\n"
         "from stakes.cli.main import main\n"
-        f"main({words})"
+        f"main({arguments})"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == (0 if words else 2)
+    assert done.returncode == (0 if arguments else 2)
     assert done.stderr.endswith("[]")
 
 
@@ -48,9 +48,9 @@ def test_what_fits_nothing_imports_no_scikit_learn(command):
 
 def test_help_names_every_command_and_the_exit_codes():
     answer = run("--help")
-    words = " ".join(answer.out.split())
-    assert all(f" {name} " in words for name in commands._COMMANDS)
-    assert all(code in words for code in CODES)
+    text = " ".join(answer.out.split())
+    assert all(f" {name} " in text for name in commands._COMMANDS)
+    assert all(code in text for code in CODES)
 
 
 @pytest.mark.parametrize("name", [name for name in commands._COMMANDS if name not in ("report", "demo")])
@@ -79,8 +79,8 @@ def test_every_answer_in_json_parses(here):
         f"simulate many.csv {NUMBERS} --runs 2 -n 2",
     ]
     write(here / "many.csv", number_rows(40, 40))
-    for words in commands:
-        answer = run(words, "--json")
+    for arguments in commands:
+        answer = run(arguments, "--json")
         assert answer.code == 0, answer.err
         assert json.loads(answer.out)
         assert answer.err == ""
@@ -101,13 +101,13 @@ ERRORS = [
 ]
 
 
-@pytest.mark.parametrize(("words", "code", "said"), ERRORS)
+@pytest.mark.parametrize(("command", "code", "message"), ERRORS)
 @pytest.mark.usefixtures("here")
-def test_errors_are_json_too(words, code, said):
-    answer = run(words, "--json")
+def test_errors_are_json_too(command, code, message):
+    answer = run(command, "--json")
     assert (answer.code, answer.out) == (code, "")
-    assert said in json.loads(answer.err)["error"]
-    assert run(words).code == code
+    assert message in json.loads(answer.err)["error"]
+    assert run(command).code == code
 
 
 def raising(monkeypatch, error):
@@ -199,15 +199,15 @@ RAISED = [
 COMMANDS = ["suggest numbers.csv", "simulate many.csv --runs 2 -n 2", "init c.stakes numbers.csv"]
 
 
-@pytest.mark.parametrize(("words", "message"), RAISED)
+@pytest.mark.parametrize(("loss", "message"), RAISED)
 @pytest.mark.parametrize("command", COMMANDS)
-def test_what_a_class_of_your_own_raises_is_named_as_that(here, monkeypatch, words, message, command):
+def test_what_a_class_of_your_own_raises_is_named_as_that(here, monkeypatch, loss, message, command):
     (here / "own_classes.py").write_text(OWN)
     (here / "broken_module.py").write_text("undefined\n")
     write(here / "many.csv", number_rows(40, 40))
     monkeypatch.syspath_prepend(here)
     monkeypatch.delitem(sys.modules, "own_classes", raising=False)
-    answer = run(command, "--target y --id id --json --loss", words)
+    answer = run(command, "--target y --id id --json --loss", loss)
     if answer.code == 0:
         assert command.startswith("init")  # which fits nothing
         answer = run("ask c.stakes --json")
@@ -232,9 +232,9 @@ def test_completion_scripts_call_the_command(shell):
 
 
 def test_completion_completes_commands():
-    told = {**os.environ, "_STAKES_COMPLETE": "bash_complete", "COMP_WORDS": "stakes su", "COMP_CWORD": "1"}
+    environment = {**os.environ, "_STAKES_COMPLETE": "bash_complete", "COMP_WORDS": "stakes su", "COMP_CWORD": "1"}
     code = "from stakes.cli.main import main; main([])"
-    done = subprocess.run([sys.executable, "-c", code], env=told, capture_output=True, text=True, check=False)
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["plain,suggest"]
 
 

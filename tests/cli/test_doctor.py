@@ -1,4 +1,4 @@
-"""`stakes doctor` on damaged and on strangers' campaigns, and --trust on the commands."""
+"""`stakes doctor` on damaged campaigns and on those of others, and --trust on the commands."""
 
 import shutil
 import sys
@@ -26,7 +26,7 @@ def module(here, monkeypatch):
 
 def test_a_text_label_a_blob_and_a_note_that_is_no_json_are_not_sound(campaign):
     sound = campaign.read_bytes()
-    for statement, said in (
+    for statement, message in (
         ("UPDATE events SET label = 'high' WHERE number = 1", "event 1 is not what was written"),
         ("UPDATE events SET label = x'31' WHERE number = 1", "event 1 cannot be one"),
         ("UPDATE records SET payload = 'no' WHERE number = 1", "record 1 is not what was written"),
@@ -37,7 +37,7 @@ def test_a_text_label_a_blob_and_a_note_that_is_no_json_are_not_sound(campaign):
         for command in ("doctor c.stakes", "status c.stakes", "tell c.stakes r8 1", "ask c.stakes"):
             answer = run(command)
             assert (answer.code, answer.out) == (1, "")
-            assert said in answer.err
+            assert message in answer.err
     campaign.write_bytes(sound)
     with Journal.open(campaign) as journal:
         journal.tell_many([("r8", "high")])  # with true hashes
@@ -58,7 +58,7 @@ def test_what_is_sound_is_recovered(campaign):
     assert run("doctor --recover new.stakes").code == 2
 
 
-def test_a_strangers_campaign_imports_nothing_without_trust(here, module):
+def test_a_campaign_of_somebody_else_imports_nothing_without_trust(here, module):
     assert run("init c.stakes numbers.csv", NUMBERS, "--model mymodule:Mine").code == 0
     shutil.rmtree(trust_folder())
     sys.modules.pop("mymodule")

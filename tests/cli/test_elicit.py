@@ -33,30 +33,30 @@ def test_a_cost_matrix_in_a_file():
 
 @pytest.mark.usefixtures("here")
 def test_a_threshold_and_how_much_the_rows_depend_on_it():
-    words = f"elicit threshold numbers.csv --target y --id id --threshold 3 --answers {TOWARDS_EIGHT}"
-    answer = run(words, "--json").json
+    command = f"elicit threshold numbers.csv --target y --id id --threshold 3 --answers {TOWARDS_EIGHT}"
+    answer = run(command, "--json").json
     assert answer["flags"][:4] == ["--loss", "threshold-decision", "--threshold", "3"]
     assert answer["same_rows"]["rows"] == 5
     assert 0 <= answer["same_rows"]["low"] <= 5
-    assert "Of 5 rows to label next, " in run(words).out
+    assert "Of 5 rows to label next, " in run(command).out
     assert run("suggest numbers.csv --target y --id id", answer["flags"]).code == 0
 
 
 @pytest.mark.usefixtures("here")
 def test_weights_by_points():
     answers = ",".join([TOWARDS_EIGHT] * 2)
-    told = run(f"elicit weight --values 1,2,3 --answers {answers} -o w.csv --json").json
-    assert told["flags"] == ["--loss", "squared-error", "--weight", "w.csv"]
-    assert told["weights"][0]["value"] == 1.0
-    assert run("suggest numbers.csv --target y --id id", told["flags"]).code == 0
+    found = run(f"elicit weight --values 1,2,3 --answers {answers} -o w.csv --json").json
+    assert found["flags"] == ["--loss", "squared-error", "--weight", "w.csv"]
+    assert found["weights"][0]["value"] == 1.0
+    assert run("suggest numbers.csv --target y --id id", found["flags"]).code == 0
     assert "FILE.csv is written with -o:" in run(f"elicit weight --values 1,2,3 --answers {answers}").out
 
 
 @pytest.mark.usefixtures("here")
 def test_the_table_says_what_targets_and_errors_are_usual():
     answers = ",".join([TOWARDS_EIGHT] * 2)
-    told = run(f"elicit threshold numbers.csv --target y --id id --answers {answers} --json").json
-    assert 0.0 <= told["threshold"]["value"] <= 4.5  # between the labels
+    found = run(f"elicit threshold numbers.csv --target y --id id --answers {answers} --json").json
+    assert 0.0 <= found["threshold"]["value"] <= 4.5  # between the labels
     weights = run(f"elicit weight numbers.csv --target y --id id --answers {answers} --json").json
     assert len(weights["values"]) == 3
 
@@ -77,7 +77,7 @@ def test_an_input_that_ends_is_refused(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "match"),
+    ("command", "code", "match"),
     [
         ("elicit price", 2, "price"),
         ("elicit costs --answers 1,2", 1, "wants 8 answers"),
@@ -88,8 +88,8 @@ def test_an_input_that_ends_is_refused(monkeypatch):
         (f"elicit threshold --answers {TOWARDS_EIGHT},{TOWARDS_EIGHT}", 1, "give the threshold"),
     ],
 )
-def test_refused(words, code, match):
-    answer = run(words)
+def test_refused(command, code, match):
+    answer = run(command)
     assert answer.code == code
     assert match in answer.err
 

@@ -40,32 +40,32 @@ def all_files(folder):
 
 
 @pytest.mark.parametrize("force", ["", " --force"])
-@pytest.mark.parametrize("words", READS)
-def test_no_command_destroys_a_table_or_a_campaign(files, words, force):
+@pytest.mark.parametrize("command", READS)
+def test_no_command_destroys_a_table_or_a_campaign(files, command, force):
     before = all_files(files)
     names = ["c.stakes", "./c.stakes", "other.stakes", "c.stakes-wal", "campaign-link.csv", "campaign-hard.csv"]
-    if "classes" not in words:
+    if "classes" not in command:
         names += ["numbers.csv", "table-link.csv", "table-hard.csv", f"{files}/sub/../numbers.csv"]
     else:
         names += ["classes.csv", "costs.csv"]
     (files / "sub").mkdir()
     for name in names:
-        answer = run(words.format(name) + force)
+        answer = run(command.format(name) + force)
         assert (answer.code, answer.out) == (1, ""), (name, answer)
         assert "Give another name" in answer.err
         assert all_files(files) == before, name
     assert run("status c.stakes --no-refresh --json").json["asked"] == 0  # nothing was handed out
 
 
-@pytest.mark.parametrize("words", READS)
-def test_a_file_that_is_there_goes_only_by_force(files, words):
+@pytest.mark.parametrize("command", READS)
+def test_a_file_that_is_there_goes_only_by_force(files, command):
     for name in ("mine.csv", "mine.html"):
         before = all_files(files)
-        answer = run(words.format(name))
+        answer = run(command.format(name))
         assert (answer.code, answer.out) == (1, "")
         assert f"{name} is there already and is left as it is" in answer.err
         assert all_files(files) == before
-        assert run(words.format(name), "--force").code == 0
+        assert run(command.format(name), "--force").code == 0
         assert (files / name).read_text(encoding="utf-8-sig") != before[name]
         (files / name).write_text("mine")
     assert not list(files.glob(".stakes-*"))
@@ -81,15 +81,15 @@ def test_a_report_replaces_one_that_it_wrote(here):
 
 def test_simulate_leaves_pictures_and_tables_as_they_are(here):
     pytest.importorskip("matplotlib")
-    words = f"simulate numbers.csv {NUMBERS} --model bayesian-ridge -n 1 --runs 1 --initial 3"
+    options = f"simulate numbers.csv {NUMBERS} --model bayesian-ridge -n 1 --runs 1 --initial 3"
     write(here / "numbers.csv", number_rows(30, 30))
     (here / "mine.png").write_text("mine")
     os.link(here / "numbers.csv", here / "numbers.png")
     before = all_files(here)
-    assert "is left as it is" in run(words, "--plot mine.png").err
-    assert "which is read here" in run(words, "--plot numbers.png --force").err
+    assert "is left as it is" in run(options, "--plot mine.png").err
+    assert "which is read here" in run(options, "--plot numbers.png --force").err
     for store in ("numbers.csv", "numbers.csv/below"):
-        answer = run(words, "--store", store)
+        answer = run(options, "--store", store)
         assert (answer.code, "cannot be made" in answer.err) == (1, True)
     assert all_files(here) == before
 
@@ -120,10 +120,10 @@ def test_a_table_and_a_campaign_may_be_links(campaign, here):
     assert run("doctor c.stakes").code == 0
 
 
-@pytest.mark.parametrize("words", ["init c.stakes-wal numbers.csv", "init c.stakes-journal numbers.csv"])
-def test_no_campaign_is_made_that_would_be_part_of_another(campaign, words):
+@pytest.mark.parametrize("command", ["init c.stakes-wal numbers.csv", "init c.stakes-journal numbers.csv"])
+def test_no_campaign_is_made_that_would_be_part_of_another(campaign, command):
     before = digest(campaign)
-    answer = run(words, NUMBERS)
+    answer = run(command, NUMBERS)
     assert (answer.code, "is part of" in answer.err) == (1, True)
     assert run("doctor c.stakes --recover c.stakes-wal").code == 1
     assert digest(campaign) == before
@@ -145,8 +145,8 @@ def test_rows_for_other_tools_in_our_order(campaign, here, tool):
 
 
 def test_options_for_tools_are_for_tools(campaign):
-    for words in ("-n 3", "--guess", "--events --format doccano"):
-        assert run(f"export {campaign.name} -o out.csv {words}").code == 2
+    for options in ("-n 3", "--guess", "--events --format doccano"):
+        assert run(f"export {campaign.name} -o out.csv {options}").code == 2
 
 
 def test_an_export_of_label_studio_is_imported(campaign, here):

@@ -20,7 +20,7 @@ def test_prices_are_names_and_numbers():
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("options", "message"),
     [
         (["--annotator", "expert"], "NAME:PRICE"),
         (["--annotator", "expert:0"], "price"),
@@ -28,17 +28,17 @@ def test_prices_are_names_and_numbers():
         (["--port", "1", "--host", "203.0.113.1"], "nothing can listen at 203.0.113.1"),
     ],
 )
-def test_what_cannot_be_is_refused(tmp_path, options, words):
+def test_what_cannot_be_is_refused(tmp_path, options, message):
     classes_campaign(tmp_path)
-    code, said = run_command(["label", "parts.stakes", "--no-browser", *options], tmp_path)
+    code, output = run_command(["label", "parts.stakes", "--no-browser", *options], tmp_path)
     assert code == 1
-    assert words in said
+    assert message in output
 
 
 def test_there_is_no_page_without_a_campaign(tmp_path):
-    code, said = run_command(["label", "nothing.stakes", "--no-browser"], tmp_path)
+    code, output = run_command(["label", "nothing.stakes", "--no-browser"], tmp_path)
     assert code == 1
-    assert "there is no campaign at" in said
+    assert "there is no campaign at" in output
 
 
 def test_what_is_missing_is_named(monkeypatch):
@@ -55,7 +55,7 @@ def test_a_server_goes_by_the_names_that_it_is_reached_by():
     assert _hosts("2001:db8::1", 81, ()) == ["[2001:db8::1]:81"]
 
 
-def test_the_address_that_is_printed_first_is_one_at_which_it_listens():
+def test_the_address_that_is_printed_first_is_one_at_which_it_serves():
     assert _hosts("::1", 81, ())[0] == "[::1]:81"
     assert _hosts("localhost", 81, ())[0] == "127.0.0.1:81"
 

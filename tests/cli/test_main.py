@@ -41,15 +41,15 @@ def ask(suggested, before=""):
     )
 
 
-@pytest.mark.parametrize("words", [["losses"], ["losses", "--json"]])
-def test_a_module_that_catches_everything_while_it_loads_keeps_no_interrupt(tmp_path, words):
+@pytest.mark.parametrize("arguments", [["losses"], ["losses", "--json"]])
+def test_a_module_that_catches_everything_while_it_loads_keeps_no_interrupt(tmp_path, arguments):
     for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
         lines = ["import os", "try:", f"    os.kill(os.getpid(), {int(number)})", "except BaseException:", "    pass"]
         (tmp_path / "click.py").write_text("\n".join(lines))
         path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-        found = python(f"from stakes.cli.main import main; main({words})", PYTHONPATH=path)
-        said = json.dumps({"error": KEPT}) if "--json" in words else f"stakes: {KEPT}"
-        assert found == (code, "", f"{said}\n")
+        found = python(f"from stakes.cli.main import main; main({arguments})", PYTHONPATH=path)
+        message = json.dumps({"error": KEPT}) if "--json" in arguments else f"stakes: {KEPT}"
+        assert found == (code, "", f"{message}\n")
 
 
 @pytest.mark.usefixtures("campaign")

@@ -15,8 +15,8 @@ from tests.cli.cli_cases import run
 ONE = [sys.executable, "-m", "stakes"]
 
 
-def start(*words):
-    return subprocess.Popen([*ONE, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def start(*arguments):
+    return subprocess.Popen([*ONE, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def test_two_that_ask_at_once_get_other_rows(campaign):
@@ -43,9 +43,9 @@ def test_stopped_at_any_moment_the_campaign_is_sound(how):
     start("ask", "c.stakes").communicate(timeout=60)
     took = time.monotonic() - begin
     for at, share in enumerate(np.random.default_rng(int(how)).uniform(0.1, 1.0, 2)):
-        words = ("ask", "c.stakes") if at % 2 == 0 else ("tell", "c.stakes", "r11", "1", "--replace")
-        code, _, _ = stopped(start(*words), how, float(share) * took)
-        assert code in (0, 128 + how, -how)  # the last: before Python was ready to be told
+        arguments = ("ask", "c.stakes") if at % 2 == 0 else ("tell", "c.stakes", "r11", "1", "--replace")
+        code, _, _ = stopped(start(*arguments), how, float(share) * took)
+        assert code in (0, 128 + how, -how)  # the last: before Python could be interrupted
         assert run("doctor c.stakes").code == 0
     assert run("tell c.stakes r10 2").code == 0
 

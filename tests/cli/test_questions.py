@@ -40,8 +40,8 @@ def asked(monkeypatch):
     """Run a command as if somebody sat there and typed these lines."""
     monkeypatch.setattr(stakes.cli.questions, "at_terminal", lambda: True)
 
-    def made(words, *typed):
-        return CliRunner().invoke(cli, shlex.split(words), input="".join(f"{line}\n" for line in typed))
+    def made(command, *typed):
+        return CliRunner().invoke(cli, shlex.split(command), input="".join(f"{line}\n" for line in typed))
 
     return made
 
@@ -55,10 +55,10 @@ def test_without_a_terminal_the_command_to_run_is_printed_and_nothing_is_done(gr
     before = digest(graded)
     answer = run("suggest batches.csv -n 2")
     assert (answer.code, answer.out) == (2, "")
-    said = " ".join(answer.err.split())
-    assert "The target would be 'grade' (good, bad), as 12 of 24 rows have a value" in said
-    for words in ("zero-one", "cost-matrix", "log-loss", "Example: 'bad' answered by 'good' costs 5", "by 'sample'"):
-        assert words in said
+    text = " ".join(answer.err.split())
+    assert "The target would be 'grade' (good, bad), as 12 of 24 rows have a value" in text
+    for part in ("zero-one", "cost-matrix", "log-loss", "Example: 'bad' answered by 'good' costs 5", "by 'sample'"):
+        assert part in text
     command = command_in(answer.err)
     assert command == shlex.split("stakes suggest batches.csv --target grade --id sample --loss zero-one -n 2")
     assert len(run(command[1:], "--json").json["rows"]) == 2  # and it is one that runs
@@ -67,7 +67,7 @@ def test_without_a_terminal_the_command_to_run_is_printed_and_nothing_is_done(gr
 
 
 @pytest.mark.parametrize(
-    ("words", "flags"),
+    ("command", "flags"),
     [
         ("suggest numbers.csv --loss linex", "suggest numbers.csv --target y --id id --loss linex"),
         ("suggest numbers.csv --target y", "suggest numbers.csv --target y --id id --loss squared-error"),
@@ -80,8 +80,8 @@ def test_without_a_terminal_the_command_to_run_is_printed_and_nothing_is_done(gr
     ],
 )
 @pytest.mark.usefixtures("here")
-def test_what_was_said_is_in_the_command(words, flags):
-    answer = run(words)
+def test_the_answers_are_in_the_command(command, flags):
+    answer = run(command)
     assert answer.code == 2
     assert command_in(answer.err) == ["stakes", *flags.split()]
 
@@ -126,8 +126,8 @@ def test_costs_of_two_classes_are_asked_for_one_by_one(asked):
     assert "Cost of 'bad' answered by 'good' [5]" in answer.output
     assert "give a number, with a point before decimals; got 'much'" in answer.output
     assert "  --costs 'bad>good=20,good>bad=2'" in answer.output
-    words = "stakes suggest batches.csv --target grade --loss cost-matrix --costs 'bad>good=20,good>bad=2' -n 2"
-    assert command_in(answer.output) == shlex.split(words)
+    command = "stakes suggest batches.csv --target grade --loss cost-matrix --costs 'bad>good=20,good>bad=2' -n 2"
+    assert command_in(answer.output) == shlex.split(command)
 
 
 @pytest.mark.usefixtures("here")
@@ -144,32 +144,32 @@ def test_numbers_too_low_and_too_high(asked):
     answer = asked("suggest numbers.csv -n 1", "y", "3", "-1", "4", "")
     assert answer.exit_code == 0, answer.output
     assert "give a number above 0; got -1" in answer.output
-    words = "stakes suggest numbers.csv --target y --id id --loss pinball --tau 0.8 -n 1"
-    assert command_in(answer.output) == words.split()
+    command = "stakes suggest numbers.csv --target y --id id --loss pinball --tau 0.8 -n 1"
+    assert command_in(answer.output) == command.split()
 
 
 @pytest.mark.usefixtures("here")
 def test_a_limit_above_which_something_is_done(asked):
     answer = asked("suggest numbers.csv -n 1 --id id", "", "threshold-decision", "2.5", "", "")
     assert answer.exit_code == 0, answer.output
-    words = "--loss threshold-decision --threshold 2.5 --miss 5 --false-alarm 1 -n 1"
-    assert command_in(answer.output) == f"stakes suggest numbers.csv --target y --id id {words}".split()
+    options = "--loss threshold-decision --threshold 2.5 --miss 5 --false-alarm 1 -n 1"
+    assert command_in(answer.output) == f"stakes suggest numbers.csv --target y --id id {options}".split()
 
 
 @pytest.mark.usefixtures("here")
 def test_a_slip_is_asked_again(asked):
     answer = asked("suggest numbers.csv -n 1", "9", "yy", "y", "sqared-error", "1", "")
     assert answer.exit_code == 0, answer.output
-    for words in ("give a number from 1 to 1, or a name", "Did you mean 'y'?", "Did you mean 'squared-error'?"):
-        assert words in answer.output
+    for part in ("give a number from 1 to 1, or a name", "Did you mean 'y'?", "Did you mean 'squared-error'?"):
+        assert part in answer.output
 
 
 @pytest.mark.usefixtures("here")
 def test_a_campaign_is_begun_by_questions_too(asked):
     answer = asked("init c.stakes numbers.csv", "", "", "")
     assert answer.exit_code == 0, answer.output
-    words = "stakes init c.stakes numbers.csv --target y --id id --loss squared-error"
-    assert command_in(answer.output) == words.split()
+    command = "stakes init c.stakes numbers.csv --target y --id id --loss squared-error"
+    assert command_in(answer.output) == command.split()
     assert run("status c.stakes --no-refresh").code == 0
 
 
@@ -189,7 +189,7 @@ def test_an_input_that_ends_is_no_answer(asked):
         ("--target y", "say what errors cost."),
     ],
 )
-def test_what_is_missing_is_said_and_nothing_else(flags, missing):
+def test_what_is_missing_is_reported_and_nothing_else(flags, missing):
     answer = run(f"suggest numbers.csv {flags}")
     assert answer.code == 2
     assert f"Nothing was done: {missing}" in " ".join(answer.err.split())
@@ -209,10 +209,10 @@ def _as_at_a_terminal():
 class Terminal:
     """A command at a real pseudo-terminal."""
 
-    def __init__(self, folder, *words):
+    def __init__(self, folder, *arguments):
         self.master, slave = pty.openpty()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "stakes", *words],
+            [sys.executable, "-m", "stakes", *arguments],
             cwd=folder,
             stdin=slave,
             stdout=slave,
@@ -223,18 +223,18 @@ class Terminal:
         os.close(slave)
         self.shown = ""
 
-    def until(self, words, seconds=60.0):
+    def until(self, text, seconds=60.0):
         """Read on until these words are shown, or the end."""
         end, begin = time.monotonic() + seconds, len(self.shown)
-        while words not in self.shown[begin:]:
-            assert time.monotonic() < end, f"{words!r} is not shown:\n{self.shown}"
+        while text not in self.shown[begin:]:
+            assert time.monotonic() < end, f"{text!r} is not shown:\n{self.shown}"
             if select.select([self.master], [], [], 0.2)[0]:
                 try:
                     data = os.read(self.master, 4096).decode()
                 except OSError:  # the other end is closed
                     data = ""
                 if not data:
-                    assert not words, f"{words!r} is not shown:\n{self.shown}"
+                    assert not text, f"{text!r} is not shown:\n{self.shown}"
                     return
                 self.shown += data
 
@@ -282,9 +282,9 @@ def test_a_person_at_a_real_terminal(graded):
     terminal.until("Column [sample]:")
     terminal.type("")
     assert terminal.end() == 0
-    words = "suggest batches.csv --target grade --id sample --loss cost-matrix --costs 'bad>good=5,good>bad=1' -n 2"
+    command = "suggest batches.csv --target grade --id sample --loss cost-matrix --costs 'bad>good=5,good>bad=1' -n 2"
     shown = terminal.shown.replace("\r\n", "\n")
-    assert command_in(shown) == shlex.split(f"stakes {words}")
+    assert command_in(shown) == shlex.split(f"stakes {command}")
     assert not re.search(r"\x1b", shown)
 
 

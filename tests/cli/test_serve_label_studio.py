@@ -31,9 +31,9 @@ def served(here):  # noqa: ARG001 (a folder of its own)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        words = [sys.executable, "-m", "stakes", "serve-label-studio", "k.stakes", "--port", str(port), *more]
+        command = [sys.executable, "-m", "stakes", "serve-label-studio", "k.stakes", "--port", str(port), *more]
         environment = {**os.environ, **variables}
-        process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
         running.append(process)
         return process, f"http://127.0.0.1:{port}"
 
@@ -116,13 +116,13 @@ def test_the_token_is_not_shown_and_is_asked_for_and_refusals_are_printed(served
     process.terminate()
     out, err = process.communicate(timeout=60)
     assert "sesame" not in out + err
-    said, refused = [[json.loads(line) for line in text.splitlines()] for text in (out, err)]
-    assert "stakes:TOKEN@127.0.0.1" in said[0]["message"]
+    printed, refused = [[json.loads(line) for line in text.splitlines()] for text in (out, err)]
+    assert "stakes:TOKEN@127.0.0.1" in printed[0]["message"]
     assert any("'tram'" in each["error"] for each in refused)
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("options", "code", "message"),
     [
         ("--host 0.0.0.0", 1, "STAKES_LABEL_STUDIO_TOKEN"),
         ("--label-studio http://127.0.0.1:9 --project 1", 1, "LABEL_STUDIO_API_KEY"),
@@ -130,12 +130,12 @@ def test_the_token_is_not_shown_and_is_asked_for_and_refusals_are_printed(served
         ("--certificate k.stakes", 2, "--key"),
     ],
 )
-def test_what_is_missing_is_said_before_anything_is_served(served, monkeypatch, words, code, said):  # noqa: ARG001
+def test_what_is_missing_is_reported_before_anything_is_served(served, monkeypatch, options, code, message):  # noqa: ARG001
     monkeypatch.delenv("LABEL_STUDIO_API_KEY", raising=False)
     monkeypatch.delenv("STAKES_LABEL_STUDIO_TOKEN", raising=False)
-    answer = run("serve-label-studio k.stakes", words)
+    answer = run("serve-label-studio k.stakes", options)
     assert answer.code == code
-    assert said in answer.err
+    assert message in answer.err
 
 
 def test_a_label_studio_that_is_not_there_is_named(served, monkeypatch):  # noqa: ARG001

@@ -14,16 +14,16 @@ def rows_of(answer):
     return [row["row_id"] for row in answer.json["rows"]]
 
 
-def by_hand(path, target, loss, **told):
+def by_hand(path, target, loss, **options):
     """The same by the library: the default model, fitted, and `rank`."""
     source = read_table(path)
     features, cells = source.features(["x", "z"]), source.texts(target)
     known = [row for row, cell in enumerate(cells) if cell is not None]
     pool = [row for row, cell in enumerate(cells) if cell is None]
     labels = [cells[row] for row in known]
-    targets = labels if told.get("classes") else [float(label) for label in labels]
-    model = DefaultModel(random_state=0, **told).fit(features.take(known), targets, pool=features.take(pool))
-    found = rank(model, loss, features.take(pool), n=3, batch=True, classes=told.get("classes"))
+    targets = labels if options.get("classes") else [float(label) for label in labels]
+    model = DefaultModel(random_state=0, **options).fit(features.take(known), targets, pool=features.take(pool))
+    found = rank(model, loss, features.take(pool), n=3, batch=True, classes=options.get("classes"))
     return [source.texts("id")[pool[row]] for row in found.indices]
 
 
@@ -60,8 +60,8 @@ def test_it_says_which_rows_their_worth_why_and_what_was_assumed():
     found = run("suggest numbers.csv -n 2 --verbose", NUMBERS)
     assert found.code == 0
     assert found.out.startswith("Label these rows next, of 6 without a label (6 have one):")
-    for words in ("Worth on top of the rows above", "tells most about", "Expected loss of a decision today", "Assumed"):
-        assert words in found.out
+    for part in ("Worth on top of the rows above", "tells most about", "Expected loss of a decision today", "Assumed"):
+        assert part in found.out
 
 
 def test_costs_a_budget_and_decisions_are_weighed(here):
@@ -119,7 +119,7 @@ def test_nothing_to_suggest_is_done(here, labelled):
     assert ("Every row has a label" if labelled else "has no rows") in answer.out
 
 
-def test_a_constant_column_is_left_out_and_told(here):
+def test_a_constant_column_is_left_out_and_reported(here):
     write(here / "constant.csv", [(*row, "k" if not at else "7") for at, row in enumerate(number_rows())])
     found = run("suggest constant.csv --json", NUMBERS).json
     assert "Constant columns are left out: k." in found["notes"]
@@ -163,11 +163,11 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_bad_tables_are_refused_with_the_place(here, name):
-    change, words = REFUSED[name]
+    change, message = REFUSED[name]
     write(here / "bad.csv", change(number_rows()))
     answer = run("suggest bad.csv", NUMBERS)
     assert (answer.code, answer.out) == (1, "")
-    assert words in answer.err
+    assert message in answer.err
 
 
 def test_a_table_that_is_not_utf8_is_refused_with_the_line(here):
@@ -204,21 +204,21 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("words", "said"), WRONG)
+@pytest.mark.parametrize(("options", "message"), WRONG)
 @pytest.mark.usefixtures("here")
-def test_wrong_words_are_refused_with_advice(words, said):
-    answer = run("suggest numbers.csv --id id", words)
+def test_wrong_options_are_refused_with_advice(options, message):
+    answer = run("suggest numbers.csv --id id", options)
     assert (answer.code, answer.out) == (1, "")
-    assert said in answer.err
+    assert message in answer.err
 
 
 def test_weights_and_losses_of_your_own(here):
     (here / "w.csv").write_text("y,weight\n0,1\n10,2\n")
-    for words in ("--loss squared-error --weight exp:-1", "--loss stakes.losses:SquaredError"):
-        assert len(rows_of(run("suggest numbers.csv --target y --id id -n 1 --json", words))) == 1
+    for options in ("--loss squared-error --weight exp:-1", "--loss stakes.losses:SquaredError"):
+        assert len(rows_of(run("suggest numbers.csv --target y --id id -n 1 --json", options))) == 1
     (here / "costs.csv").write_text("truth,go,stay\nbus,0,5\nvan,1,0\nNA,2,1\n")
-    for words in ("--loss cost-matrix --cost-matrix costs.csv", "--loss log-loss --class-weights bus=50,van=50"):
-        assert len(rows_of(run("suggest classes.csv --target kind --id id -n 1 --json", words))) == 1
+    for options in ("--loss cost-matrix --cost-matrix costs.csv", "--loss log-loss --class-weights bus=50,van=50"):
+        assert len(rows_of(run("suggest classes.csv --target kind --id id -n 1 --json", options))) == 1
     assert len(rows_of(run("suggest numbers.csv -n 1 --json --weight w.csv", NUMBERS))) == 1
 
 
@@ -246,9 +246,9 @@ def test_costs_in_a_line_are_those_of_a_file(here):
     for line in ("miss=5,false-alarm=1", "bad>good=5,good>bad=1", "miss=5", "bad>good=5"):
         answer = run(MISS, [line])
         assert answer.json["rows"] == by_file.json["rows"]
-    said = run(MISS, "miss=5").json["notes"][0]
-    assert said.startswith("A miss is 'bad' answered by 'good' and costs 5; a false alarm is 'good' answered by 'bad'")
-    assert said.endswith("is taken for the class that must not be missed, as it is the rarer one, 6 of 20 labels.")
+    note = run(MISS, "miss=5").json["notes"][0]
+    assert note.startswith("A miss is 'bad' answered by 'good' and costs 5; a false alarm is 'good' answered by 'bad'")
+    assert note.endswith("is taken for the class that must not be missed, as it is the rarer one, 6 of 20 labels.")
 
 
 def test_which_class_is_missed_is_refused_where_nothing_tells(here):
@@ -271,7 +271,7 @@ def test_costs_of_a_threshold_decision():
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("options", "code", "message"),
     [
         ("--costs miss=5", 1, "is for two classes, and column 'kind' has 3 so far"),
         ("--costs bus>vam=5", 1, "Did you mean 'van'?"),
@@ -282,12 +282,12 @@ def test_costs_of_a_threshold_decision():
         ("--loss cost-matrix --cost-matrix d.csv", 1, "The classes are the rows of d.csv."),
     ],
 )
-def test_costs_that_are_refused(here, words, code, said):
+def test_costs_that_are_refused(here, options, code, message):
     (here / "c.csv").write_text(",a,b\nbus,0,1\nvan,x,0\nNA,1,1\n")
     (here / "d.csv").write_text(",a,b\nbus,0,1\nvan,1,0\n")
-    answer = run("suggest classes.csv --target kind --id id", words)
+    answer = run("suggest classes.csv --target kind --id id", options)
     assert (answer.code, answer.out) == (code, "")
-    assert said in " ".join(answer.err.split())
+    assert message in " ".join(answer.err.split())
 
 
 @pytest.mark.parametrize("name", ["prices", "tumours", "progression"])

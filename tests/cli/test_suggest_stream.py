@@ -12,7 +12,7 @@ from tests.cli.cli_cases import run
 
 arrow = pytest.importorskip("pyarrow", reason="files of Parquet and Arrow need pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
-WORDS = "--target y --id id --loss squared-error --model gaussian-process"
+OPTIONS = "--target y --id id --loss squared-error --model gaussian-process"
 
 
 @pytest.fixture
@@ -25,19 +25,19 @@ def table(tmp_path):
 
 
 def test_it_says_the_same_of_a_table_that_stays_in_its_file(table, monkeypatch):
-    whole = run(f"suggest {table} {WORDS} --json")
+    whole = run(f"suggest {table} {OPTIONS} --json")
     monkeypatch.setattr(streamed, "LARGE", 100)
-    apart = run(f"suggest {table} {WORDS} --json --jobs 2")
+    apart = run(f"suggest {table} {OPTIONS} --json --jobs 2")
     assert (whole.code, apart.code) == (0, 0)
     assert [row["row_id"] for row in apart.json["rows"]] == [row["row_id"] for row in whole.json["rows"]]
     assert [row["score"] for row in apart.json["rows"]] == pytest.approx([row["score"] for row in whole.json["rows"]])
-    assert run(f"suggest {table.parent} {WORDS} --json --jobs 1").out == apart.out
+    assert run(f"suggest {table.parent} {OPTIONS} --json --jobs 1").out == apart.out
 
 
 def test_rows_to_fill_in_are_written(table, monkeypatch):
     monkeypatch.setattr(streamed, "LARGE", 100)
     out = table.parent / "rows.csv"
-    found = run(f"suggest {table} {WORDS} --json -n 3 -o {out}").json["rows"]
+    found = run(f"suggest {table} {OPTIONS} --json -n 3 -o {out}").json["rows"]
     written = read_table(out)
     assert written.names == ("id", "x", "z", "y", "what sets it apart")
     assert written.texts("id") == [row["row_id"] for row in found]
@@ -65,7 +65,7 @@ def test_an_interrupt_says_how_far_it_came(table):
         "from stakes.ranking import outlook\n"
         "outlook.__kwdefaults__['chunk'] = 345\n"
         "from stakes.cli.main import main\n"
-        f"main(['suggest', {str(table)!r}, *{WORDS.split()!r}])\n"
+        f"main(['suggest', {str(table)!r}, *{OPTIONS.split()!r}])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 130

@@ -12,7 +12,7 @@ from stakes.exceptions import StakesError
 STUDENT, EXPERT = [[0.8, 0.2], [0.2, 0.8]], [[0.95, 0.05], [0.05, 0.95]]
 
 
-def said(truth, confusions, seed):
+def simulated_opinions(truth, confusions, seed):
     """Opinions of all annotators on all rows."""
     rng = np.random.default_rng(seed)
     return [
@@ -37,7 +37,7 @@ def brute_log_posterior(opinions, confusion, shares, pseudo):
 
 def test_the_mode_is_the_maximum_of_the_likelihood_by_brute_force():
     rng = np.random.default_rng(0)
-    opinions = said(rng.integers(2, size=25), {"a": STUDENT, "b": EXPERT, "c": STUDENT}, 1)
+    opinions = simulated_opinions(rng.integers(2, size=25), {"a": STUDENT, "b": EXPERT, "c": STUDENT}, 1)
     found = estimate_annotators(opinions, classes=[0, 1], task="classes")
     right = {name: _one_coin(opinions)[name] for name in "abc"}
     pseudo = {name: 5.0 * np.array([[r, 1 - r], [1 - r, r]]) for name, r in right.items()}
@@ -88,7 +88,7 @@ def _one_coin(opinions):
 
 
 def test_the_posterior_of_a_row_is_bayes_rule():
-    opinions = said(np.repeat([0, 1], 30), {"a": STUDENT, "b": EXPERT}, 2)
+    opinions = simulated_opinions(np.repeat([0, 1], 30), {"a": STUDENT, "b": EXPERT}, 2)
     prior = {row: [0.7, 0.3] for row in range(60)}
     found = estimate_annotators(opinions, classes=[0, 1], row_probabilities=prior)
     for place, row in enumerate(found.rows):
@@ -116,7 +116,7 @@ def test_known_rows_give_shares_with_pseudo_counts():
 def test_two_annotators_and_a_model_within_the_errors(seed):
     rng = np.random.default_rng(seed)
     truth = rng.integers(2, size=300)
-    opinions = said(truth, {"student": STUDENT, "expert": EXPERT}, 10 + seed)
+    opinions = simulated_opinions(truth, {"student": STUDENT, "expert": EXPERT}, 10 + seed)
     guess = np.where(rng.random(300) < 0.85, truth, 1 - truth)
     prior = {row: [0.85, 0.15] if y == 0 else [0.15, 0.85] for row, y in enumerate(guess)}
     found = estimate_annotators(opinions, classes=[0, 1], row_probabilities=prior)
@@ -131,7 +131,9 @@ def test_errors_are_as_large_as_estimates_scatter():
     accuracies, errors = [], []
     for seed in range(60):
         truth = np.random.default_rng(seed).integers(2, size=80)
-        found = estimate_annotators(said(truth, {"a": STUDENT, "b": EXPERT, "c": STUDENT}, seed), classes=[0, 1])
+        found = estimate_annotators(
+            simulated_opinions(truth, {"a": STUDENT, "b": EXPERT, "c": STUDENT}, seed), classes=[0, 1]
+        )
         accuracies.append(found["a"].accuracy)
         errors.append(found["a"].accuracy_error)
     assert np.std(accuracies) == pytest.approx(np.mean(errors), rel=0.35)
@@ -140,8 +142,8 @@ def test_errors_are_as_large_as_estimates_scatter():
 def test_two_annotators_alone_do_not_tell_who_errs():
     """The error says so: it is far larger than where a third one is there."""
     truth = np.random.default_rng(0).integers(2, size=300)
-    two = estimate_annotators(said(truth, {"a": STUDENT, "b": EXPERT}, 0), classes=[0, 1])
-    three = estimate_annotators(said(truth, {"a": STUDENT, "b": EXPERT, "c": EXPERT}, 0), classes=[0, 1])
+    two = estimate_annotators(simulated_opinions(truth, {"a": STUDENT, "b": EXPERT}, 0), classes=[0, 1])
+    three = estimate_annotators(simulated_opinions(truth, {"a": STUDENT, "b": EXPERT, "c": EXPERT}, 0), classes=[0, 1])
     assert two["a"].accuracy_error > 2 * three["a"].accuracy_error
 
 
@@ -154,7 +156,7 @@ def softmaxed(logs, shift, log_power):
 def test_a_recalibrated_model_is_the_maximum_by_brute_force():
     """A power with median 1/2 and a shift of each class, found together with the matrices."""
     truth = np.random.default_rng(0).integers(2, size=60)
-    opinions = said(truth, {"a": STUDENT, "b": EXPERT}, 1)
+    opinions = simulated_opinions(truth, {"a": STUDENT, "b": EXPERT}, 1)
     model = np.where(np.random.default_rng(2).random(60) < 0.8, truth, 1)  # it says 1 too often
     logs = np.log(np.where(np.eye(2)[model] > 0, 0.9, 0.1))
     codes = {name: np.array([label for _, who, label in opinions if who == name]) for name in "ab"}
@@ -201,7 +203,7 @@ def test_errors_cover_the_truth_where_a_model_shares_the_errors_of_an_annotator(
     for seed in range(40):
         rng = np.random.default_rng(seed)
         truth = (rng.random(100) < 0.6).astype(int)
-        opinions = said(truth, {"student": biased, "expert": np.asarray(EXPERT)}, 100 + seed)
+        opinions = simulated_opinions(truth, {"student": biased, "expert": np.asarray(EXPERT)}, 100 + seed)
         logit = 3.0 * (2 * truth - 1 + rng.normal(size=100)) + 3.0  # right: 2 (..), without a shift
         given = {row: [1 / (1 + np.exp(each)), 1 / (1 + np.exp(-each))] for row, each in enumerate(logit)}
         for recalibrate, each in errors.items():
@@ -216,7 +218,7 @@ def test_errors_cover_the_truth_where_a_model_shares_the_errors_of_an_annotator(
 
 def test_what_is_beyond_doubt_is_not_recalibrated():
     truth = np.repeat([0, 1], 30)
-    opinions = said(truth, {"a": STUDENT, "b": EXPERT}, 3)
+    opinions = simulated_opinions(truth, {"a": STUDENT, "b": EXPERT}, 3)
     known = {row: np.eye(2)[y] for row, y in enumerate(truth)}
     plain = estimate_annotators(opinions, classes=[0, 1], row_probabilities=known)
     again = estimate_annotators(opinions, classes=[0, 1], row_probabilities=known, recalibrate=True)
@@ -337,7 +339,7 @@ def test_other_refusals():
 
 def test_many_parameters_are_taken_one_annotator_at_a_time(monkeypatch):
     """The same estimates; errors as if the others were known, so no larger."""
-    opinions = said(np.repeat([0, 1], 40), {"a": STUDENT, "b": EXPERT, "c": STUDENT}, 3)
+    opinions = simulated_opinions(np.repeat([0, 1], 40), {"a": STUDENT, "b": EXPERT, "c": STUDENT}, 3)
     together = estimate_annotators(opinions, classes=[0, 1])
     monkeypatch.setattr("stakes.evaluation.annotators._MOST_AT_ONCE", 1)
     alone = estimate_annotators(opinions, classes=[0, 1])

@@ -12,7 +12,7 @@ def state(campaign):
 
 
 def test_each_person_is_an_annotator_and_who_differs_has_an_opinion(classes):
-    told = record_answers(
+    recorded = record_answers(
         classes,
         [
             Answer(row(8), "bus", "anna", "task 1"),
@@ -20,8 +20,8 @@ def test_each_person_is_an_annotator_and_who_differs_has_an_opinion(classes):
             Answer(row(9), "bus", "anna", "task 2"),
         ],
     )
-    assert told.new == (row(8), row(9))
-    assert told.opinions == (row(8),)
+    assert recorded.new == (row(8), row(9))
+    assert recorded.opinions == (row(8),)
     assert [each[:3] for each in classes.opinions() if each.row == row(8)] == [
         (row(8), "anna", "bus"),
         (row(8), "ben", "$5"),
@@ -33,8 +33,8 @@ def test_the_same_file_once_more_changes_nothing(numbers):
     answers = [Answer(row(8), 3.50, "anna", "task 1"), Answer(row(9), "4,5", None, "task 2")]
     record_answers(numbers, answers)
     before = state(numbers)
-    told = record_answers(numbers, [answers[0]._replace(label="3.5"), answers[1]])
-    assert (told.new, told.known, state(numbers)) == ((), (row(8), row(9)), before)
+    recorded = record_answers(numbers, [answers[0]._replace(label="3.5"), answers[1]])
+    assert (recorded.new, recorded.known, state(numbers)) == ((), (row(8), row(9)), before)
     assert numbers.journal.state(row(9)).label == "4.5"
 
 
@@ -44,7 +44,7 @@ def test_of_several_labels_of_one_person_the_last_counts(classes):
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"),
+    ("answer", "message"),
     [
         (Answer(row(9), "buss", "ben", "task 5"), r"task 5, row .*'buss' is no class; there are '\$5', 'bus', 'van"),
         (Answer(row(9), 3.5, "ben", "task 5"), "task 5.*'3.5' is no class"),
@@ -52,10 +52,10 @@ def test_of_several_labels_of_one_person_the_last_counts(classes):
         (Answer(row(0), "$5", None, "task 5"), "task 5: row .* has the label 'bus' and .* was reported"),
     ],
 )
-def test_nothing_is_recorded_if_one_is_refused(classes, answer, words):
+def test_nothing_is_recorded_if_one_is_refused(classes, answer, message):
     classes.tell(row(10), "bus", annotator="anna")
     before = state(classes)
-    with pytest.raises(StakesError, match=words) as caught:
+    with pytest.raises(StakesError, match=message) as caught:
         record_answers(classes, [Answer(row(8), "bus", "carl", "task 1"), answer])
     assert "Nothing was recorded" in str(caught.value)
     assert state(classes) == before
@@ -80,8 +80,8 @@ def test_the_label_of_a_test_is_one(classes):
 
 def test_labels_are_replaced_on_purpose(classes):
     classes.tell(row(8), "bus", annotator="anna")
-    told = record_answers(classes, [Answer(row(8), "$5", "anna", "task 1")], replace=True)
-    assert told.replaced == (row(8),)
+    recorded = record_answers(classes, [Answer(row(8), "$5", "anna", "task 1")], replace=True)
+    assert recorded.replaced == (row(8),)
     assert classes.journal.state(row(8)).label == "$5"
 
 

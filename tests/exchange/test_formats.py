@@ -67,17 +67,17 @@ def test_what_is_labelled_in_a_file_comes_back(classes, tmp_path, tool, name):
         else:
             lines = "".join(json.dumps(item) + "\n" for item in items)
             opened.write(json.dumps(items) if name.endswith(".json") else lines)
-    told = import_answers(classes, file)
-    assert len(told.new) == 3
-    assert {classes.journal.state(each).label for each in told.new} == {"bus"}
+    imported = import_answers(classes, file)
+    assert len(imported.new) == 3
+    assert {classes.journal.state(each).label for each in imported.new} == {"bus"}
 
 
 @pytest.mark.parametrize("name", ["export.json", "export-min.json", "export.csv"])
 def test_exports_of_a_real_label_studio_are_recorded(classes, numbers, name):
-    told = import_answers(classes, GOLDEN / f"classes-{name}")
+    imported = import_answers(classes, GOLDEN / f"classes-{name}")
     given = golden("about.json")["given"]
-    assert set(told.new) == set(given[:3])
-    assert told.opinions == (given[0],)
+    assert set(imported.new) == set(given[:3])
+    assert imported.opinions == (given[0],)
     assert classes.disagreements() == (given[0],)
     assert len(import_answers(numbers, GOLDEN / f"numbers-{name}").new) == 3
     again = import_answers(classes, GOLDEN / f"classes-{name}")
@@ -134,7 +134,7 @@ def test_what_is_there_is_left_as_it_is(classes, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("tool", "name", "words"),
+    ("tool", "name", "message"),
     [
         ("label-studio", "a.csv", "written as .json"),
         ("doccano", "a.json", "written as .jsonl or .csv"),
@@ -142,8 +142,8 @@ def test_what_is_there_is_left_as_it_is(classes, tmp_path):
         ("doccano", "no/such/folder", "no folder"),
     ],
 )
-def test_a_file_that_cannot_be_written_is_refused(classes, tmp_path, tool, name, words):
-    with pytest.raises(StakesError, match=words):
+def test_a_file_that_cannot_be_written_is_refused(classes, tmp_path, tool, name, message):
+    with pytest.raises(StakesError, match=message):
         export_tasks(classes, tmp_path / name, tool)
 
 

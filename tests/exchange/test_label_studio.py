@@ -82,7 +82,7 @@ def test_our_own_interface_is_taken_and_what_label_studio_sent_of_it(classes, nu
 
 
 @pytest.mark.parametrize(
-    ("config", "words"),
+    ("config", "message"),
     [
         ('<View><Choices name="label"><Choice value="buss"/></Choices></View>', "'buss'.*'bus'.*Did you mean 'bus'"),
         ('<View><Number name="label"/></View>', "no <Choices>"),
@@ -92,13 +92,13 @@ def test_our_own_interface_is_taken_and_what_label_studio_sent_of_it(classes, nu
         ('<!DOCTYPE a [<!ENTITY b "c">]><View/>', "declaration"),
     ],
 )
-def test_an_interface_that_cannot_be_taken_is_refused(classes, config, words):
-    with pytest.raises(StakesError, match=words):
+def test_an_interface_that_cannot_be_taken_is_refused(classes, config, message):
+    with pytest.raises(StakesError, match=message):
         check_config(classes, config)
 
 
 @pytest.mark.parametrize("name", ["classes-export.json", "classes-export-min.json"])
-def test_exports_of_classes_tell_who_said_what(classes, name):
+def test_exports_of_classes_tell_who_gave_which_label(classes, name):
     items = golden(name)
     assert is_label_studio(items)
     found = {(each.row, each.annotator): each.label for each in label_studio_answers(classes, items)}
@@ -141,7 +141,7 @@ def test_what_an_annotation_says():
 
 
 @pytest.mark.parametrize(
-    ("broken", "words"),
+    ("broken", "message"),
     [
         (annotation(chosen("a", "b")), "task 1 has 2 labels, a, b"),
         (annotation(chosen("a", name="one"), chosen("b", name="two")), "several answers, 'one', 'two'"),
@@ -154,8 +154,8 @@ def test_what_an_annotation_says():
         ("bus", "no list of results"),
     ],
 )
-def test_an_annotation_that_is_none_is_refused_with_its_place(broken, words):
-    with pytest.raises(StakesError, match=words) as caught:
+def test_an_annotation_that_is_none_is_refused_with_its_place(broken, message):
+    with pytest.raises(StakesError, match=message) as caught:
         annotation_label(broken, "task 1")
     assert "Nothing was recorded." in str(caught.value)
 

@@ -148,7 +148,7 @@ def test_a_personal_token_is_traded_in_and_again_when_it_has_run_out():
         assert studio.access == 6
 
 
-def test_refusals_are_told_in_words():
+def test_refusals_are_sentences():
     with serving(Studio()) as url:
         with pytest.raises(StakesError, match=r"refused GET /api/projects/7: 401.*Invalid token"):
             LabelStudioProject(url, 7, "wrong").check()

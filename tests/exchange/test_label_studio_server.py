@@ -39,7 +39,7 @@ def live(path):
 
 
 @pytest.fixture
-def said():
+def reports():
     return []
 
 
@@ -69,8 +69,8 @@ def raw(client, head, body=b""):
 
 
 @pytest.fixture
-def client(live, said):
-    with served(live, report=said.append) as opened:
+def client(live, reports):
+    with served(live, report=reports.append) as opened:
         yield opened
 
 
@@ -79,7 +79,7 @@ def labels(path):
         return sum(state.label is not None for state in opened.journal.states().values())
 
 
-def test_label_studio_gets_what_it_documents(client, path, said):
+def test_label_studio_gets_what_it_documents(client, path, reports):
     assert client.get("/health").json() == {"status": "UP", "model_class": "stakes"}
     assert client.get("/").status_code == 200
     assert client.post("/setup", json=golden("setup-1.json")).json() == {"model_version": "stakes-8"}
@@ -88,14 +88,14 @@ def test_label_studio_gets_what_it_documents(client, path, said):
     assert all({"score", "result", "model_version"} <= each.keys() for each in answer["results"])
     assert client.post("/webhook", json=CREATED).json()["recorded"] == 1
     assert labels(path) == 9
-    assert said == []
+    assert reports == []
 
 
-def test_unknown_classes_are_refused_in_words_that_somebody_sees(client, path, said):
+def test_unknown_classes_are_refused_with_a_message_that_is_shown(client, path, reports):
     answer = client.post("/webhook", json=golden("annotation_created-6.json"))
     assert answer.status_code == 422
     assert "'no such class' is no class; there are '$5', 'bus'" in answer.json()["error"]
-    assert said == [f"POST /webhook was refused (422): {answer.json()['error']}"]
+    assert reports == [f"POST /webhook was refused (422): {answer.json()['error']}"]
     config = {"schema": golden("setup-1.json")["schema"].replace('"bus"', '"buss"')}
     assert client.post("/setup", json=config).status_code == 422
     assert labels(path) == 8
@@ -198,16 +198,16 @@ def test_a_server_that_others_can_reach_needs_a_token(live):
     ]
 
 
-def test_a_bug_is_called_one_and_reported(live, said, monkeypatch):
+def test_a_bug_is_called_one_and_reported(live, reports, monkeypatch):
     def broken(_):
         raise RuntimeError("oops")
 
     monkeypatch.setattr(live, "setup", broken)
-    with served(live, report=said.append) as client:
+    with served(live, report=reports.append) as client:
         answer = client.post("/setup", json={})
     assert answer.status_code == 500
     assert "bug in stakes" in answer.json()["error"]
-    assert said
+    assert reports
 
 
 def test_a_body_that_never_comes_is_given_up(client, monkeypatch):

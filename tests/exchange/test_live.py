@@ -234,8 +234,8 @@ def test_requests_without_tasks_are_refused(live, tasks):
 
 
 def test_a_model_that_fails_leaves_the_last_order_and_is_reported(path, monkeypatch):
-    said = []
-    live = LiveCampaign(path, report=said.append)
+    reports = []
+    live = LiveCampaign(path, report=reports.append)
     try:
         request = golden("predict-1.json")
         first = live.predict(request)
@@ -247,7 +247,7 @@ def test_a_model_that_fails_leaves_the_last_order_and_is_reported(path, monkeypa
         live.webhook(CREATED[0])
         second = live.predict(request, wait=10.0)
         assert [each["score"] for each in second["results"]] == [each["score"] for each in first["results"]]
-        assert said == ["The rows could not be ranked anew: no model today"]
+        assert reports == ["The rows could not be ranked anew: no model today"]
     finally:
         live.close()
 

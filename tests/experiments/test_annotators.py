@@ -26,14 +26,14 @@ PAGE = Path(__file__).parents[2] / "docs" / "annotators.md"
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_annotators_are_as_accurate_as_is_said(setting):
+def test_annotators_are_as_accurate_as_is_reported(setting):
     table = load("vehicle")
-    said, matrices = answers(table, setting, 0), confusions(table, setting)
+    labels, matrices = answers(table, setting, 0), confusions(table, setting)
     for name, right in ((STUDENT, 0.8), ("expert", 0.95)):
-        assert np.mean(said[name] == table.y) == pytest.approx(right, abs=0.04)
+        assert np.mean(labels[name] == table.y) == pytest.approx(right, abs=0.04)
         assert matrices[name].sum(axis=1) == pytest.approx(np.ones(4))
         assert table.shares @ np.diagonal(matrices[name]) == pytest.approx(right)
-        assert np.array_equal(said[name], answers(table, setting, 0)[name])
+        assert np.array_equal(labels[name], answers(table, setting, 0)[name])
 
 
 def test_a_small_study_that_goes_on_where_it_was(tmp_path, capsys):

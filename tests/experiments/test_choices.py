@@ -78,9 +78,9 @@ def test_stacking_weighs_what_foretells_labels_that_were_left_out():
     stack = stacked(rows, targets, 2, 0, np.asarray([0.5, 0.5]), 0.03)
     assert stack.weights.sum() == pytest.approx(1.0)
     assert stack.weights[2] > 0.5
-    said, shares = stack.members(rows[:4])
+    members, shares = stack.members(rows[:4])
     assert shares.sum() == pytest.approx(1.0)
-    np.testing.assert_allclose(said.sum(axis=2), 1.0)
+    np.testing.assert_allclose(members.sum(axis=2), 1.0)
 
 
 def test_k_centre_goes_for_the_corners():

@@ -33,11 +33,11 @@ def test_a_small_run():
     rng = np.random.default_rng(0)
     features = rng.normal(size=(60, 2))
     data = Table("small", "numbers", features, np.exp(features[:, 0]), np.zeros(2, dtype=bool))
-    said = densities.carry_out(data, 0, counts=[8])["8"]
-    assert set(said) == {"reference", "one Gaussian", "draws"}
-    assert np.isfinite(list(said.values())).all()
-    assert said["draws"] != said["one Gaussian"]
-    assert said["draws"][0] == pytest.approx(said["one Gaussian"][0], abs=1.5)
+    found = densities.carry_out(data, 0, counts=[8])["8"]
+    assert set(found) == {"reference", "one Gaussian", "draws"}
+    assert np.isfinite(list(found.values())).all()
+    assert found["draws"] != found["one Gaussian"]
+    assert found["draws"][0] == pytest.approx(found["one Gaussian"][0], abs=1.5)
 
 
 def test_a_small_run_of_classes():
@@ -46,7 +46,7 @@ def test_a_small_run_of_classes():
     data = Table(
         "small", "classes", rng.normal(size=(60, 2)) + targets[:, None], targets, np.zeros(2, bool), ("a", "b", "c")
     )
-    said = densities.carry_out(data, 0, counts=[8])["8"]
-    assert set(said) == {"reference", "default"}
-    assert (np.asarray(list(said.values())) < 0).all()
-    assert said["default"][1] > said["reference"][1]  # trees that are sure of both rows of a pair are often wrong
+    found = densities.carry_out(data, 0, counts=[8])["8"]
+    assert set(found) == {"reference", "default"}
+    assert (np.asarray(list(found.values())) < 0).all()
+    assert found["default"][1] > found["reference"][1]  # trees that are sure of both rows of a pair are often wrong

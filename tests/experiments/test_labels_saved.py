@@ -311,12 +311,12 @@ def studies(tmp_path_factory):
         patch.setattr(beliefs, "TREES", 20)
         without_scikit_activeml(patch)
         patch.setattr(default_model, "_TREES", 20)
-        store, said = Store(tmp_path_factory.mktemp("store")), {}
+        store, left_out = Store(tmp_path_factory.mktemp("store")), {}
         tables = [line(), blobs()]
         for table in tables:
             for belief in BELIEFS:
-                said |= carry_out(table, belief, store, runs=2, bought=2)
-    return tables, store, said
+                left_out |= carry_out(table, belief, store, runs=2, bought=2)
+    return tables, store, left_out
 
 
 def records_of(table, store):
@@ -434,9 +434,9 @@ def test_promises_are_in_the_units_of_the_loss(studies):
 
 
 def test_a_summary_survives_its_file(studies, tmp_path):
-    tables, store, said = studies
+    tables, store, left_out = studies
     for table in tables:
-        summary = summarised(table, records_of(table, store), said, draws=20)
+        summary = summarised(table, records_of(table, store), left_out, draws=20)
         path = write(summary, tmp_path)
         json.loads(path.read_text(), parse_constant=pytest.fail)  # no Infinity, which is no JSON
     back = {each.table: each for each in read(tmp_path)}
@@ -452,21 +452,21 @@ def test_a_summary_survives_its_file(studies, tmp_path):
     reference = next(c for c in back["line"].cases if c.belief == REFERENCE and c.strategy == RANDOM)
     assert reference.ratio.value == 1.0
     assert reference.p_worse == 1.0
-    assert back["blobs"].left_out == said
+    assert back["blobs"].left_out == left_out
 
 
 def test_the_page_names_every_table_pair_and_loss(studies, tmp_path, capsys):
-    tables, store, said = studies
+    tables, store, left_out = studies
     for table in tables:
-        write(summarised(table, records_of(table, store), said, draws=20), tmp_path)
+        write(summarised(table, records_of(table, store), left_out, draws=20), tmp_path)
     write_page(tmp_path)
     text = (tmp_path / "report.md").read_text()
     assert capsys.readouterr().out.strip() == text.strip()
     for table in tables:
         assert f"({table.name})" in text  # two runs show nothing, so that neither counts
         assert all(loss.capitalize() in text for loss in DRIVERS[table.task])
-    for words in ("reference, own loss", "default, unweighted", "reference, k-centre", "default, bald"):
-        assert words in text
+    for part in ("reference, own loss", "default, unweighted", "reference, k-centre", "default, bald"):
+        assert part in text
     assert "a significant fall of 10% at least is needed" in text
 
 
@@ -565,8 +565,8 @@ def later(record, by, noise=0.0):
 def test_the_command_runs_and_writes_the_page(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(beliefs, "TREES", 20)
     monkeypatch.setattr(default_model, "_TREES", 20)
-    words = ["--quick", "--runs", "1", "--labels", "2", "--strategies", "random", "loss", "--tables", "wine"]
-    main(["labels_saved", *words, "--store", str(tmp_path)])
+    options = ["--quick", "--runs", "1", "--labels", "2", "--strategies", "random", "loss", "--tables", "wine"]
+    main(["labels_saved", *options, "--store", str(tmp_path)])
     shown = capsys.readouterr()
     assert "wine, default: 1 of 1 runs" in shown.err
     assert "| (wine) | 1 |" in shown.out
@@ -585,7 +585,7 @@ def test_the_command_lists_tables_and_names_those_that_are_none(capsys, tmp_path
         main(["labels_saved", "--tables", "yatch"])
 
 
-def test_a_page_of_nothing_and_a_table_that_cannot_be_had_are_said(capsys, tmp_path, monkeypatch):
+def test_a_page_of_nothing_and_a_table_that_cannot_be_had_are_reported(capsys, tmp_path, monkeypatch):
     with pytest.raises(SystemExit, match="there is no summary of a table in"):
         main(["labels_saved", "--report", "--results", str(tmp_path)])
 

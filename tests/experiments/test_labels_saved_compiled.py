@@ -82,11 +82,11 @@ def test_scores_are_those_of_the_product_under_the_same_belief(whole):
 
 
 def test_losses_are_those_of_the_yardstick():
-    table, said = blobs(), np.random.default_rng(1).dirichlet(np.ones(3), size=50)
+    table, probabilities = blobs(), np.random.default_rng(1).dirichlet(np.ones(3), size=50)
     targets = table.y[:50]
     for problem in problems(table).values():
-        expected = problem(CategoricalEnsemble(said[:1, None], said[:, None]), targets)
-        assert realised(problem, said, targets) == pytest.approx(expected, rel=1e-12)
+        expected = problem(CategoricalEnsemble(probabilities[:1, None], probabilities[:, None]), targets)
+        assert realised(problem, probabilities, targets) == pytest.approx(expected, rel=1e-12)
 
 
 def test_with_two_classes_margin_entropy_and_variance_are_one_run(tmp_path, monkeypatch):

@@ -91,7 +91,7 @@ def test_the_page_of_limits_counts_problems_that_need_many_labels(results):
     assert f"But {many} of the {len(shares)} in which labels matter needed more than half of its labels" in text
 
 
-def test_tables_on_which_nothing_was_chosen_are_told_as_they_came():
+def test_tables_on_which_nothing_was_chosen_are_reported_as_they_came():
     found = summary.read(RESULTS.with_name("labels_saved_checks"))
     assert sorted(each.table for each in found) == sorted(CHECKS)
     text = " ".join((ROOT / "docs" / "does_it_help.md").read_text().split())
@@ -101,9 +101,9 @@ def test_tables_on_which_nothing_was_chosen_are_told_as_they_came():
         means = [np.mean([math.log(ratio[name, loss, pair]) for name in CHECKS]) for pair in (OWN, "default, random")]
         cells.append(", ".join(f"{math.exp(mean):.2f}" for mean in means))
     assert f"| calibrated | {cells[0]} | {cells[1]} |" in text
-    for loss, words in zip(DRIVERS["classes"], ("cost of a miss", "weighted log loss"), strict=True):
+    for loss, title in zip(DRIVERS["classes"], ("cost of a miss", "weighted log loss"), strict=True):
         reached = [math.isfinite(case.share.value) for case in own_cases(found, loss)]
-        assert f"{sum(reached)} of {len(reached)} ({words})" in text
+        assert f"{sum(reached)} of {len(reached)} ({title})" in text
     worse = worse_cases(found, "p_worse")
     assert [name for name, value in worse.items() if value < ALPHA and name.endswith(OWN)] == []
     assert f"wisconsin ends at {ratio['wisconsin', 'weighted log loss', OWN]:.2f}" in text

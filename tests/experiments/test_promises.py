@@ -171,13 +171,13 @@ def test_two_tables_are_written(tmp_path):
     assert {row["outcome"] for row in rows} == {"", "rare", "common"}
 
 
-def test_what_the_model_alone_said_is_found_again(wine):
+def test_what_the_model_alone_predicted_is_found_again(wine):
     """From promises, which are made of it."""
-    said = replace(wine.rounds[0], promised=False, today=(0.5, 0.0), labels=20)
+    before = replace(wine.rounds[0], promised=False, today=(0.5, 0.0), labels=20)
     offers = [{"size": size, "worth": 0.01 * size, "error": 0.003, "joint": 0.1 * size} for size in (1, 2, 4)]
     for joint in (True, False):
         kept = [each if joint else each | {"joint": None} for each in offers]
-        raw = replace(said, offers=kept)
+        raw = replace(before, offers=kept)
         made = raw.promises()
         again = replace(
             raw,
@@ -211,10 +211,10 @@ def test_the_page_has_the_headline_of_suggest(table, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = PAGE.read_text()
     (command,) = (line for line in text.splitlines() if line.startswith("stakes suggest"))
-    said = " ".join(cli_cases.run(command.removeprefix("stakes ").replace("saheart", table)).out.split())
+    output = " ".join(cli_cases.run(command.removeprefix("stakes ").replace("saheart", table)).out.split())
     lines = text[text.index(f"| {table} | before |") :].splitlines()
     assert lines[1].startswith("| | now | ")
-    assert lines[1].removeprefix("| | now | ").removesuffix(" |") in said
+    assert lines[1].removeprefix("| | now | ").removesuffix(" |") in output
 
 
 def test_the_results_hold_what_the_page_claims():

@@ -23,16 +23,16 @@ def test_beliefs_are_those_of_the_product(benches):
     (compiled, product), rows = each, each[1].first.tolist()
     assert compiled.first.tolist() == rows
     places = each[1].trial.test, each[1].trial.contexts
-    said = [
+    beliefs = [
         belief_of(bench.fitted(rows), *(table.standardised[which] for which in places), classes=bench.classes)
         for bench in (compiled, product)
     ]
-    assert type(said[0]) is type(said[1])
-    assert said[0].contexts.shape == said[1].contexts.shape
-    means = [np.asarray(belief.contexts).mean(axis=1) for belief in said]  # [M, C]
+    assert type(beliefs[0]) is type(beliefs[1])
+    assert beliefs[0].contexts.shape == beliefs[1].contexts.shape
+    means = [np.asarray(belief.contexts).mean(axis=1) for belief in beliefs]  # [M, C]
     assert np.abs(means[0] - means[1]).mean() < 0.05
     for side, within in (("candidates", 0.1), ("contexts", 0.4)):  # answers are calibrated by folds, which are drawn
-        spreads = [np.asarray(getattr(belief, side)).std(axis=1).mean() for belief in said]
+        spreads = [np.asarray(getattr(belief, side)).std(axis=1).mean() for belief in beliefs]
         assert spreads[0] == pytest.approx(spreads[1], rel=within)
     assert compiled.fitted(rows).labels_.tolist() == table.y[rows].tolist()
 

@@ -34,8 +34,8 @@ class Case:
     """By row; numbers as `float` takes them."""
     flags: tuple[str, ...] = ()
     """Without these it is refused, and the message names the first of them."""
-    said: tuple[str, ...] = ()
-    """Words of the notes."""
+    notes: tuple[str, ...] = ()
+    """Parts of the notes."""
     texts: tuple[list[str], ...] = ()
     """Columns of text beside the names of flats and the parts of the town."""
 
@@ -72,7 +72,7 @@ def truth() -> Truth:
         (rng.random(ROWS) < 0.5).tolist(),
         [date(2019, 1, 1) + timedelta(days=int(days)) for days in rng.integers(0, 2000, ROWS)],
         [price[row] if row in known else None for row in range(ROWS)],
-        [("dear" if area[row] > 95 else "cheap") if row in known else None for row in range(ROWS)],
+        [("expensive" if area[row] > 95 else "cheap") if row in known else None for row in range(ROWS)],
     )
 
 
@@ -141,7 +141,7 @@ class Maker:
         loss: str = "squared-error",
         encoding: str = "utf-8",
         flags: tuple[str, ...] = (),
-        said: tuple[str, ...] = (),
+        notes: tuple[str, ...] = (),
         texts: tuple[list[str], ...] = (),
     ) -> None:
         path = self.folder / name
@@ -150,7 +150,7 @@ class Maker:
         elif content is not None:
             path.write_bytes(content)
         labels = self.labels(kind=loss == "log-loss")
-        self.cases.append(Case(path, target, loss, numbers, labels, flags, said, texts))
+        self.cases.append(Case(path, target, loss, numbers, labels, flags, notes, texts))
 
 
 def european(make: Maker) -> None:
@@ -163,9 +163,9 @@ def european(make: Maker) -> None:
     names = ["Wohnung", "Fläche", "Miete", "Aufzug", "Bezug", "price"]
     truths = {"Fläche": t.area, "Miete": t.rent, "Aufzug": ones, **parted("Bezug", t.day)}
     table = text_of(names, [t.ids, area, rent, lift, day, price], ";")
-    said = ("as", "in column", "Bezug")
-    make.add("01_german_excel_1252.csv", table, truths, encoding="cp1252", said=("Windows-1252", *said))
-    make.add("02_german_utf8_mark.csv", table, truths, encoding="utf-8-sig", said=said)
+    notes = ("as", "in column", "Bezug")
+    make.add("01_german_excel_1252.csv", table, truths, encoding="cp1252", notes=("Windows-1252", *notes))
+    make.add("02_german_utf8_mark.csv", table, truths, encoding="utf-8-sig", notes=notes)
     euros = [f"{each} €" for each in rent]
     table = text_of(names, [t.ids, area, euros, lift, day, [each and f"{each} €" for each in price]], ";")
     make.add("03_german_euros.csv", table, truths, encoding="cp1252")
@@ -220,7 +220,7 @@ def english(make: Maker) -> None:
     names = ["编号", "面积", "租金", "电梯", "日期", "price"]
     table = text_of(names, [t.ids, area, [f"\uffe5{grouped(v)}" for v in t.rent], zh, day, make.prices()], ",")
     truths = {"面积": t.area, "租金": t.rent, "电梯": ones, **parted("日期", t.day)}
-    make.add("12_chinese_gbk.csv", table, truths, encoding="gbk", said=("GBK",))
+    make.add("12_chinese_gbk.csv", table, truths, encoding="gbk", notes=("GBK",))
     table = text_of(names, [t.ids, area, [str(v) for v in t.rent], zh, day, make.prices()], "\t")
     make.add("13_excel_unicode_text.txt", table, truths, encoding="utf-16")
     make.add("14_utf16_big_endian.txt", b"\xfe\xff" + table.encode("utf-16-be"), truths)
@@ -242,28 +242,30 @@ def programs(make: Maker) -> None:
         return "\n".join([head, *rows]) + "\n"
 
     index = [f'"{number}"' for number in numbers]
-    make.add("15_r_write_csv.csv", lines([index, area, rent, quoted, price], ",", ["", *names]), truths, said=("'NA'",))
+    make.add(
+        "15_r_write_csv.csv", lines([index, area, rent, quoted, price], ",", ["", *names]), truths, notes=("'NA'",)
+    )
     comma = [[each.replace(".", ",") for each in column] for column in (area, rent, price)]
     table = lines([index, comma[0], comma[1], quoted, comma[2]], ";", ["", *names])
     make.add("16_r_write_csv2.csv", table, truths)
     make.add("17_r_write_table.txt", lines([index, area, rent, quoted, price], " ", names), truths)
     kind = ["NA" if each is None else f'"{each}"' for each in t.kind]
     table = lines([index, area, rent, quoted, kind], ",", ["", "area", "rent", "piece", "kind"])
-    said = ("'NA' in 'kind' is taken for a gap",)
-    make.add("18_r_classes.csv", table, truths, target="kind", loss="log-loss", said=said)
+    notes = ("'NA' in 'kind' is taken for a gap",)
+    make.add("18_r_classes.csv", table, truths, target="kind", loss="log-loss", notes=notes)
     import pandas
 
     frame = pandas.DataFrame({"area": t.area, "rent": t.rent, "since": pandas.to_datetime(t.day), "price": t.price})
     plain = {"area": t.area, "rent": t.rent, **parted("since", t.day)}
-    make.add("19_pandas_index.csv", frame.to_csv(), plain, said=("has no name", "'index'"))
+    make.add("19_pandas_index.csv", frame.to_csv(), plain, notes=("has no name", "'index'"))
     again = pandas.read_csv(io.StringIO(frame.to_csv()))
     make.add("20_pandas_index_twice.csv", again.to_csv(index=False), plain)
     make.add("21_pandas_nan.csv", frame.to_csv(index=False, na_rep="NaN"), plain)
     table = text_of(["flat", "area", "price"], [t.ids, [german(v, 1) for v in t.area], make.prices(german)], ";")
     make.add("22_excel_sep_line.csv", f"sep=;\r\n{table}", {"area": t.area})
     titled = f"Flats of the town;;\r\n;;\r\n{table}"
-    make.add("23_title_rows.csv", titled, {"area": t.area}, said=("'Flats of the town'", "line 3"))
-    make.add("24_blank_rows_at_the_end.csv", table + ";;\r\n" * 4, {"area": t.area}, said=("4 blank rows",))
+    make.add("23_title_rows.csv", titled, {"area": t.area}, notes=("'Flats of the town'", "line 3"))
+    make.add("24_blank_rows_at_the_end.csv", table + ";;\r\n" * 4, {"area": t.area}, notes=("4 blank rows",))
     ended = "".join(f"{line};\r\n" for line in table.splitlines())
     make.add("25_delimiter_at_the_end.csv", ended, {"area": t.area})
     names = ["flat", "area", "rent", "price"]
@@ -289,7 +291,7 @@ def numbers_and_codes(make: Maker) -> None:
     points = [german(v, 0) for v in whole]
     names, area = ["flat", "area", "rent", "price"], [german(v, 1) for v in t.area]
     table = text_of(names, [t.ids, area, points, make.prices(german)], ";")
-    make.add("29_points_between_thousands.csv", table, {"area": t.area, "rent": whole}, said=("as in other columns",))
+    make.add("29_points_between_thousands.csv", table, {"area": t.area, "rent": whole}, notes=("as in other columns",))
     clock = [f"{row % 24:02d}:{(7 * row) % 60:02d}" for row in range(ROWS)]
     hours = [row % 24 + ((7 * row) % 60) / 60 for row in range(ROWS)]
     moments = [datetime(each.year, each.month, each.day, 6, 30) for each in t.day]
@@ -304,8 +306,8 @@ def numbers_and_codes(make: Maker) -> None:
     names = [*(f"attribute {column}" for column in range(1, 6)), "area", "flat", "kind"]
     kind = [each or "" for each in t.kind]
     table = text_of(names, [*codes, plain, t.ids, kind], ",")
-    said, texts = ("--id flat",), tuple(codes)
-    make.add("31_codes.csv", table, {"area": t.area}, target="kind", loss="log-loss", said=said, texts=texts)
+    notes, texts = ("--id flat",), tuple(codes)
+    make.add("31_codes.csv", table, {"area": t.area}, target="kind", loss="log-loss", notes=notes, texts=texts)
     thousands = [f"{1 + row % 9}.{100 + 7 * row}" for row in range(ROWS)]
     read = [float(each.replace(".", "")) for each in thousands]
     table = text_of(["flat", "rent", "price"], [t.ids, thousands, make.prices(lambda v: str(round(v)))], ";")
@@ -356,13 +358,13 @@ def spreadsheets(make: Maker) -> None:
         sheet.cell(row + 4, 6).number_format = '#,##0.00 "€"'
     book.save(make.folder / "34_title_and_formats.xlsx")
     truths = {"Fläche": t.area, "Anteil": t.share, **parted("Bezug", t.day)}
-    make.add("34_title_and_formats.xlsx", None, truths, said=("'Wohnungen der Stadt'", "row 3"))
+    make.add("34_title_and_formats.xlsx", None, truths, notes=("'Wohnungen der Stadt'", "row 3"))
     with pandas.ExcelWriter(make.folder / "35_second_sheet.xlsx") as writer:
         about = pandas.DataFrame({"about": ["flats of the town"], "who": ["me"]})
         about.to_excel(writer, sheet_name="Info", index=False)
         frame.to_excel(writer, sheet_name="Data", index=False)
     truths = {"area": t.area, "share": t.share, "lift": ones, **parted("since", t.day)}
-    make.add("35_second_sheet.xlsx", None, truths, said=("Sheet 'Data'",))
+    make.add("35_second_sheet.xlsx", None, truths, notes=("Sheet 'Data'",))
     area, rent = [german(v, 1) for v in t.area], [german(v) for v in t.rent]
     typed = pandas.DataFrame({"flat": t.ids, "Fläche": area, "Miete": rent, "price": make.prices(german)})
     typed.to_excel(str(make.folder / "36_numbers_as_text.ods"), index=False)

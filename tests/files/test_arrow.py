@@ -22,8 +22,8 @@ arrow = pytest.importorskip("pyarrow")
 feather = pytest.importorskip("pyarrow.feather")
 parquet = pytest.importorskip("pyarrow.parquet")
 
-WORDS = st.text(st.characters(exclude_categories=("Cs", "Nd", "No", "Nl"), exclude_characters="\0_"), max_size=6)
-TEXTS = st.none() | WORDS.filter(lambda text: text.casefold().strip() not in ("nan", "inf", "infinity"))
+NOT_NUMBERS = st.text(st.characters(exclude_categories=("Cs", "Nd", "No", "Nl"), exclude_characters="\0_"), max_size=6)
+TEXTS = st.none() | NOT_NUMBERS.filter(lambda text: text.casefold().strip() not in ("nan", "inf", "infinity"))
 NUMBERS = st.none() | st.floats(allow_nan=False, allow_infinity=False)
 WHOLE = st.none() | st.integers(-(2**63), 2**63 - 1)
 
@@ -113,7 +113,7 @@ def test_types_as_text_and_as_features(tmp_path):
     assert read_table(source.path, text=("day",)).features(["day"]).column(0).tolist() == ["2024-05-06", None]
 
 
-def test_numbers_that_are_not_finite_are_told_from_gaps(tmp_path):
+def test_numbers_that_are_not_finite_are_distinguished_from_gaps(tmp_path):
     source = read(tmp_path, {"a": [1.0, None, float("nan")], "b": [float("inf"), 1.0, 2.0]})
     with pytest.raises(StakesError, match=r"in 1 column: b \(1\); first at row 1"):
         source.features()
@@ -197,10 +197,10 @@ def test_offsets_and_indices_that_lead_out_of_the_file_are_refused(tmp_path, str
 def test_a_file_that_holds_fewer_rows_than_it_says_is_refused(tmp_path):
     data = io.BytesIO()
     parquet.write_table(arrow.table({"a": range(777)}), data, compression="none", use_dictionary=False)
-    said = data.getvalue()
+    content = data.getvalue()
     count = bytes([0x16, 0x92, 0x0C])  # 777 as a field of 64 bits in the footer; in pages it is one of 32
-    assert said.count(count) == 3  # of values, of rows in the group, and of rows
-    first, _, rest = said.partition(count)
+    assert content.count(count) == 3  # of values, of rows in the group, and of rows
+    first, _, rest = content.partition(count)
     (tmp_path / "t.parquet").write_bytes(first + count + rest.replace(count, bytes([0x16, 0x94, 0x0C])))
     pool = open_pool(tmp_path / "t.parquet")
     assert pool.n_rows == 778
@@ -253,10 +253,10 @@ print("peak", int(peak[1]) // 1024, code)
 """
 
 
-def peak(folder, *words):
+def peak(folder, *arguments):
     """What a command says, the most memory it took in MB, and its exit code, in a process of its own."""
     path = os.pathsep.join([str(Path(stakes.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
-    command = [sys.executable, "-c", PEAK, *words]
+    command = [sys.executable, "-c", PEAK, *arguments]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})
     *_, last = done.stdout.splitlines()
     _, most, code = last.split()
@@ -272,14 +272,14 @@ def test_a_small_file_of_forty_million_rows_takes_little_memory(tmp_path):
         for _ in range(20):
             writer.write_table(table, row_group_size=part)
     assert (tmp_path / "t.parquet").stat().st_size < 1_000_000
-    words = ("t.parquet", "--target", "y", "--loss", "squared-error")
+    options = ("t.parquet", "--target", "y", "--loss", "squared-error")
     for command in (("init", "c.stakes"), ("simulate",)):
-        said, most, code = peak(tmp_path, *command, *words)
-        assert "it has 120,000,000 cells (40,000,000 rows, 3 columns), and at most 20,000,000 cells" in said
+        output, most, code = peak(tmp_path, *command, *options)
+        assert "it has 120,000,000 cells (40,000,000 rows, 3 columns), and at most 20,000,000 cells" in output
         assert code == 1
         assert most < 700, command
-    said, most, code = peak(tmp_path, "suggest", *words, "--max-cells", "300000")  # every row has a label
-    assert (code, "too large" in said) == (1, True)
+    output, most, code = peak(tmp_path, "suggest", *options, "--max-cells", "300000")  # every row has a label
+    assert (code, "too large" in output) == (1, True)
     assert most < 700
 
 

@@ -173,12 +173,12 @@ def test_the_delimiter_tells():
     for delimiter in ";\t":
         with pytest.raises(StakesError, match="nothing in the table tells"):
             column(["1,234", "2"], delimiter).numbers("x")
-    (said,) = column(["1.234", "2"], ",").sentences(["x"])
-    assert said == "Read 1.234 as 1.234 in column x, as nothing tells otherwise. If that is wrong, say so: --decimal."
+    (note,) = column(["1.234", "2"], ",").sentences(["x"])
+    assert note == "Read 1.234 as 1.234 in column x, as nothing tells otherwise. If that is wrong, say so: --decimal."
     assert column(["950", "1.250"], ";").numbers("x") == ["950", "1250"]  # three decimals would be 950.000, or 1.25
 
 
-def test_dates_are_told_by_others():
+def test_dates_are_read_as_others_show():
     cells = ["05/06/2024", "01/02/2024"]
     assert column(cells, other=["13/06/2024", "01/01/2024"]).reading("x").values[cells[0]].month == 6
     assert column(cells, other=["1,5", "2,5"]).reading("x").values[cells[0]].month == 6
@@ -187,7 +187,7 @@ def test_dates_are_told_by_others():
     assert column(cells, formats=Formats(date="mdy")).reading("x").values[cells[0]].month == 5
 
 
-def test_what_is_said():
+def test_the_notes_of_a_column():
     source = column(["1.234,5", "2,5"], b=["3,5", "4,5"], c=["ja", "nein"], d=["1.2.2024", "3.4.2024"], e=["NA", "5"])
     assert source.sentences(source.names) == (
         "Read 1.234,5 as 1234.5 in column x.",
@@ -254,7 +254,7 @@ def test_costs_are_written_in_one_way():
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         (("x", None, None), "decimal must be '.' or ','; got 'x'"),
         (("", None, None), "decimal must be"),
@@ -263,6 +263,6 @@ def test_costs_are_written_in_one_way():
         ((",", ",", None), "cannot stand both before decimals and between thousands"),
     ],
 )
-def test_options_are_checked(given, said):
-    with pytest.raises(StakesError, match=said):
+def test_options_are_checked(given, message):
+    with pytest.raises(StakesError, match=message):
         checked_formats(*given)

@@ -105,7 +105,7 @@ def test_what_is_no_spreadsheet(tmp_path, ending, content):
         read_table(path)
 
 
-def test_a_damaged_spreadsheet_is_refused_in_words(tmp_path):
+def test_a_damaged_spreadsheet_is_refused_with_a_message(tmp_path):
     path = saved(tmp_path / "t.xlsx", {"s": [["a", "b"], *([row, f"x{row}"] for row in range(50))]})
     data = path.read_bytes()
     rng = np.random.default_rng(0)

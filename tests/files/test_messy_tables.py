@@ -52,7 +52,7 @@ def test_no_number_is_wrong(cases):
             }, case.path.name
         compared += len(case.labels)
         notes = " ".join(sheet.notes)
-        assert all(words in notes for words in case.said), (case.path.name, notes)
+        assert all(part in notes for part in case.notes), (case.path.name, notes)
     assert compared == 13_920
 
 
@@ -66,8 +66,8 @@ def test_what_is_open_is_refused_with_the_flag_that_mends_it(cases):
 
 def test_rows_are_suggested_for_all(cases):
     for case in cases:
-        words = ["suggest", str(case.path), "--target", case.target, "--loss", case.loss, "--json"]
-        answer = run([*words, *case.flags])
+        arguments = ["suggest", str(case.path), "--target", case.target, "--loss", case.loss, "--json"]
+        answer = run([*arguments, *case.flags])
         assert answer.code == 0, (case.path.name, answer.err)
         assert len(json.loads(answer.out)["rows"]) == 5, case.path.name
 

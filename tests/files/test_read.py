@@ -111,8 +111,8 @@ def test_paths_that_are_no_file(tmp_path):
 def test_a_column_is_numbers_or_text_throughout(csv):
     with pytest.raises(StakesError) as caught:
         csv("ph,x\n7,1\nbad,2\n8,3\n").features()
-    for words in ("column 'ph'", "2 of its cells are numbers and 1 is text", "'bad' at line 3", "--missing bad"):
-        assert words in str(caught.value)
+    for part in ("column 'ph'", "2 of its cells are numbers and 1 is text", "'bad' at line 3", "--missing bad"):
+        assert part in str(caught.value)
     with pytest.raises(StakesError, match=r"2 of its cells are text and 1 is a number: '7' at line 2.*--text"):
         csv("ph\n7\na\nb\n").features()
     with pytest.raises(
@@ -156,10 +156,10 @@ def test_a_text_may_be_called_inf(csv):
 def test_remarks_on_columns_that_are_likely_no_features(csv):
     rows = [f"sample {day},{'ab'[day % 2]},{day},A{day % 3}" for day in range(1, 21)]
     source = csv("note,site,heat,code\n" + "\n".join(rows) + "\n")
-    (said,) = source.remarks()
-    assert "Column 'note' has a different text in nearly every row" in said
-    assert "--ignore note" in said
-    assert "--id note" in said
+    (remark,) = source.remarks()
+    assert "Column 'note' has a different text in nearly every row" in remark
+    assert "--ignore note" in remark
+    assert "--id note" in remark
     assert source.remarks(["site", "heat"]) == ()
     assert source.tells_apart("note")
     assert source.tells_apart("heat")
@@ -168,13 +168,13 @@ def test_remarks_on_columns_that_are_likely_no_features(csv):
 
 def test_many_columns_of_names_take_one_sentence(csv):
     rows = [",".join(f"{name}{row} x" for name in "pqrs") for row in range(20)]
-    (said,) = csv("a,b,c,d\n" + "\n".join(rows) + "\n").remarks()
-    assert "Columns 'a', 'b', 'c', 'd' have" in said
+    (remark,) = csv("a,b,c,d\n" + "\n".join(rows) + "\n").remarks()
+    assert "Columns 'a', 'b', 'c', 'd' have" in remark
 
 
 def test_remarks_on_numbers_with_a_unit(csv):
-    (said,) = csv("dose,x\n5 mg,1\n60mg,2\n").remarks()
-    assert "take 'mg' out" in said
+    (remark,) = csv("dose,x\n5 mg,1\n60mg,2\n").remarks()
+    assert "take 'mg' out" in remark
     assert csv("dose,x\n5 mg,1\n6 g,2\n").remarks() == ()
     assert csv("dose,x\n1 2 3,1\n").remarks() == ()
 
@@ -188,7 +188,7 @@ def test_codes_are_codes(csv):
     assert source.features().column(0).tolist()[:2] == ["A00", "A01"]
 
 
-def test_rows_without_any_value_are_told(csv):
+def test_rows_without_any_value_are_reported(csv):
     assert "2 rows have no value in any column, the first at line 3" in csv("a,b\n1,2\n,\n,\n3,4\n").notes[0]
 
 

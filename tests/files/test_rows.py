@@ -19,7 +19,7 @@ def rows(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("text", "encoding", "said"),
+    ("text", "encoding", "message"),
     [
         ("Größe,Straße\n1,Köln\n", "cp1252", "Windows-1252"),
         ("prix,nom\n1,été à Orléans\n", "latin-1", "Windows-1252"),
@@ -31,11 +31,11 @@ def rows(tmp_path):
         ("a,b\n1,2\n", "utf-16-be", None),
     ],
 )
-def test_encodings_that_the_bytes_tell(rows, text, encoding, said):
+def test_encodings_that_the_bytes_tell(rows, text, encoding, message):
     found = rows(text.encode(encoding))
     assert found.header == text.splitlines()[0].split(",")
     assert found.rows == [text.splitlines()[1].split(",")]
-    assert any(said in note for note in found.notes) if said else found.notes == ()
+    assert any(message in note for note in found.notes) if message else found.notes == ()
 
 
 @pytest.mark.parametrize(("encoding", "word"), [("cp1251", "квартира"), ("shift_jis", "東京都"), ("mac-roman", "Köln")])

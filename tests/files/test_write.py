@@ -106,7 +106,7 @@ def test_a_folder_that_is_not_there(tmp_path):
         write_csv(tmp_path, ["a"], [])
 
 
-def test_a_file_that_is_there_is_overwritten_only_if_that_is_said(tmp_path):
+def test_a_file_that_is_there_is_overwritten_only_by_an_option(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("mine")
     path.chmod(0o600)
@@ -224,14 +224,14 @@ for check in (checked_output, lambda path: write_csv(path, ["a"], [])):
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="mounts are those of Linux")
-def test_a_read_only_disk_is_refused_in_words(tmp_path):
+def test_a_read_only_disk_is_refused_with_a_message(tmp_path):
     done = subprocess.run([sys.executable, "-c", READ_ONLY, str(tmp_path)], capture_output=True, text=True)
     if done.returncode == 77:
         pytest.skip("this process may not mount anything")
     assert done.returncode == 0, done.stderr
 
 
-def test_a_disk_that_turns_read_only_is_refused_in_words(tmp_path, monkeypatch):
+def test_a_disk_that_turns_read_only_is_refused_with_a_message(tmp_path, monkeypatch):
     def read_only(*_, **__):
         raise OSError(30, "Read-only file system")
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from stakes import CategoricalEnsemble, LogLoss, VoteEnsemble, expected_regret
-from stakes.acquisition.centred import terms_of, vote_terms
 from stakes.acquisition.votes import relative_weights
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
@@ -25,10 +24,8 @@ runs = pytest.mark.skipif(
 
 def member_sums(loss, belief, shares, precision):
     """What launches kernels: imported late, as Triton must not be before its interpreter is chosen."""
-    terms = terms_of(loss, belief, shares)
-    launched = import_module("stakes.gpu.centred")
-    of = launched.member_sums(terms, belief.n_classes, belief.member_weights, precision)
-    return lambda block: of(block) * np.exp(terms.log_scale)
+    of, log_scale = import_module("stakes.gpu.centred").member_sums(loss, belief, shares, precision)
+    return lambda block: of(block) * np.exp(log_scale)
 
 
 @runs
@@ -52,9 +49,32 @@ def test_votes_are_counted_exactly(name):
     sides = [torch.asarray(rng.integers(0, 3, (n, 150)), device=DEVICE) for n in (40, 20)]  # class 3: no votes
     belief, shares, loss = VoteEnsemble(*sides, n_classes=4), shares_of(20), LOSSES[name](4)
     wanted = torch.matmul(expected_regret(loss, belief), shares)
-    found = import_module("stakes.gpu.centred").vote_sums(*vote_terms(loss, belief, shares))(belief)
+    found = import_module("stakes.gpu.centred").vote_sums(loss, belief, shares)(belief)
     found = found * np.exp(relative_weights(loss)[1])
-    np.testing.assert_allclose(found.cpu(), wanted.cpu(), rtol=3e-6)
+    np.testing.assert_allclose(found.cpu(), wanted.cpu(), rtol=1e-5)
+
+
+@runs
+def test_votes_that_never_meet_are_counted():
+    """K c / (n_y n_z) - 1 is -1 there but for rounding, and its logarithm must not be that of 0."""
+    rng = np.random.default_rng(0)
+    sides = [torch.asarray(rng.integers(0, 30, (n, 100)), device=DEVICE) for n in (70, 50)]
+    belief, shares = VoteEnsemble(*sides, n_classes=30), shares_of(50)
+    found = import_module("stakes.gpu.centred").vote_sums(LogLoss(), belief, shares)(belief)
+    wanted = torch.matmul(expected_regret(LogLoss(), belief), shares)
+    np.testing.assert_allclose(found.cpu(), wanted.cpu(), rtol=1e-5)
+
+
+@runs
+@pytest.mark.parametrize("members", [1, 2, 3, 4, 7, 64, 100, 1000, 1024, 4096])
+def test_one_over_the_members_never_gives_a_logarithm_of_nothing(members):
+    """No u of single precision has u scale = -(1 + 2^-23): its odd part would divide 2^23 + 1 = 3 * 2796203."""
+    scale = import_module("stakes.gpu.centred")._scale(members)
+    assert abs(scale * members - 1.0) < 1.3e-7
+    odd = int(np.ldexp(scale, 60 - int(np.floor(np.log2(scale)))))
+    while odd % 2 == 0:
+        odd //= 2
+    assert odd not in (1, 3, 2796203, 2**23 + 1)
 
 
 @runs

@@ -206,7 +206,7 @@ class Wavering(Process):
         return np.round(1.4 * found + len(self.X) - 3.0) / 2.0  # and many quantiles are the same
 
 
-def test_numbers_that_are_not_coherent_are_scaled_to_what_is_said_today():
+def test_numbers_that_are_not_coherent_are_scaled_to_the_prediction_of_today():
     belief = InContext(Wavering(), LINE, HEIGHTS).belief(CANDIDATES, PLACES)
     for loss in (SquaredError(), ThresholdDecision(0.8), SquaredError(ExponentialWeight(1.0))):
         check_belief(belief, loss)

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("nbclient", reason="nbclient is not installed; make integrations has it")
 pytest.importorskip("torch", reason="torch is not installed, and some notebooks need it; make integrations has it")
 
-from tests.test_notebooks import FOLDER, cells, stored, words_and_numbers
+from tests.test_notebooks import FOLDER, cells, stored, text_and_numbers
 from tools.notebooks import executed
 
 pytestmark = pytest.mark.skipif(
@@ -26,9 +26,7 @@ def test_a_notebook_runs_in_a_kernel(name, tmp_path):
     """And shows what is stored, but for pictures, numbers, and whether loops were compiled."""
     found = [cell for cell in executed(FOLDER / f"{name}.ipynb", tmp_path).cells if cell.cell_type == "code"]
     for cell, kept in zip(found, cells(name), strict=True):
-        texts = [
-            [words_and_numbers(text)[0].replace(" compiled", "") for text in stored(each)] for each in (cell, kept)
-        ]
+        texts = [[text_and_numbers(text)[0].replace(" compiled", "") for text in stored(each)] for each in (cell, kept)]
         assert texts[0] == texts[1]
 
 

@@ -46,9 +46,9 @@ def odd(tmp_path_factory):
     """A server whose table tries to run script wherever it can; every row gets two opinions."""
     folder = tmp_path_factory.mktemp("odd")
     table, path = folder / "odd.csv", folder / "odd.stakes"
-    told = [(SCRIPT, "good")[at % 2] if at < 12 else None for at in range(160)]
+    labels = [(SCRIPT, "good")[at % 2] if at < 12 else None for at in range(160)]
     remark = f"{SCRIPT} {'long text ' * 12}"
-    lines = [(f"r{at:03d}{SCRIPT}", at % 13, at % 7, remark, label) for at, label in enumerate(told)]
+    lines = [(f"r{at:03d}{SCRIPT}", at % 13, at % 7, remark, label) for at, label in enumerate(labels)]
     write_csv(table, ["id", "a", SCRIPT, "remark", "state"], lines)
     Campaign.create(
         path, table, "state", "zero-one", id_column="id", ignore=("remark",), classes=("good", SCRIPT), label_cost=2.0,
@@ -113,9 +113,9 @@ def test_a_second_opinion_is_blind_and_a_disagreement_is_settled(chromium, odd):
     page.goto(f"{odd.base}/settle")
     page.wait_for_selector("html[data-ready] #card")
     assert row_of(page) == row
-    said = page.inner_text(".opinions")
-    assert "Anna says" in said or "Zoe says" in said
-    assert "Ben says" in said
+    text = page.inner_text(".opinions")
+    assert "Anna says" in text or "Zoe says" in text
+    assert "Ben says" in text
     assert page.inner_text(link) == f"Settle {left}"
     press(page, "1")
     assert states(odd.path)[row].label == "good"
@@ -301,14 +301,14 @@ def test_two_browsers_and_a_server_that_is_killed_lose_nothing_and_share_no_row(
     path = classes_campaign(tmp_path)
     served = serve(path)
     pages = {name: enter(chromium.new_context().new_page(), served, name) for name in ("Anna", "Ben")}
-    told, seen = {}, {name: set() for name in pages}
+    labels, seen = {}, {name: set() for name in pages}
 
     def label(name, key):
         page = pages[name]
         row = row_of(page)
         seen[name].add(row)
         assert press(page, key).status == 200
-        told[row] = (name, {"1": "good", "2": "bad"}[key])
+        labels[row] = (name, {"1": "good", "2": "bad"}[key])
 
     for at in range(10):
         for name in pages:
@@ -323,15 +323,15 @@ def test_two_browsers_and_a_server_that_is_killed_lose_nothing_and_share_no_row(
     assert row_of(anna) == current
     after_change(anna, served.start)  # what was pressed is sent again by itself
     anna.wait_for_selector("#lost", state="hidden")
-    told[current] = ("Anna", "good")
+    labels[current] = ("Anna", "good")
     seen["Anna"].add(current)
     assert row_of(anna) != current
     for name in pages:
         label(name, "2")
     assert not seen["Anna"] & seen["Ben"]
     recorded = [event for event in events(path) if event.who and event.kind in ("label", "opinion")]
-    assert {event.row: (event.who, event.label) for event in recorded} == told
-    assert len(recorded) == len(told) == 23
+    assert {event.row: (event.who, event.label) for event in recorded} == labels
+    assert len(recorded) == len(labels) == 23
     asked = [event for event in events(path) if event.kind == "ask"]
     assert len({event.row for event in asked}) == len(asked)
     for page in pages.values():

@@ -32,7 +32,7 @@ def test_classes_are_counted_and_their_names_are_text():
     assert "1 of 3 labels there from the start" in drawn
 
 
-def test_many_classes_are_cut_short_and_said():
+def test_many_classes_are_cut_short_and_reported():
     assert "and 4 more classes" in acquired_chart([f"c{n % 10}" for n in range(40)], 0, numbers=False)
 
 

@@ -43,7 +43,7 @@ def test_a_program_is_asked_row_after_row(program):
 
 
 @pytest.mark.parametrize(
-    ("code", "words"),
+    ("code", "message"),
     [
         ("print('no JSON', flush=True); input()", "failed on row 'a'"),
         ("print('{\"label\": []}', flush=True); input()", "a line such as"),
@@ -52,9 +52,9 @@ def test_a_program_is_asked_row_after_row(program):
         ("import time; time.sleep(60)", "did not answer within 0.5 seconds"),
     ],
 )
-def test_a_program_that_says_nothing_sensible_is_refused_and_ended(program, code, words):
+def test_a_program_that_says_nothing_sensible_is_refused_and_ended(program, code, message):
     annotator = program(code, patience=0.5 if "sleep" in code else 60.0)
-    with pytest.raises(StakesError, match=words):
+    with pytest.raises(StakesError, match=message):
         annotator.ask("a", {}, [])
     assert annotator._process is None
 

@@ -133,7 +133,7 @@ def test_undo_is_for_the_event_that_is_meant(desk_of, tmp_path):
     assert desk.card("anna").row == row
 
 
-def test_a_second_opinion_is_asked_of_another_who_is_not_told_the_first(desk_of, tmp_path):
+def test_a_second_opinion_is_asked_of_another_who_is_not_shown_the_first(desk_of, tmp_path):
     desk = desk_of(classes_campaign(tmp_path), opinions=2, share=1.0)
     row = desk.card("anna").row
     desk.tell("anna", row, "good")
@@ -169,7 +169,7 @@ def test_nothing_is_handed_out_beyond_the_budget(desk_of, tmp_path):
     assert desk.why_none() == "What is left of the budget, 1, pays for no other row."
 
 
-def test_numbers_are_told_and_wrong_ones_refused(desk_of, tmp_path):
+def test_numbers_are_recorded_and_wrong_ones_refused(desk_of, tmp_path):
     desk = desk_of(numbers_campaign(tmp_path))
     row = desk.card("anna").row
     with pytest.raises(StakesError, match="Nothing was recorded"):

@@ -105,7 +105,7 @@ def test_a_body_that_is_too_large_is_refused_whether_it_says_so_or_not(client):
     assert post(client, content=parts).status_code == 413
 
 
-def test_a_browser_is_told_why_on_a_page(client):
+def test_a_browser_is_shown_why_on_a_page(client):
     refused = client.get("/", headers={"Host": "evil.example", "Accept": "text/html"})
     assert "does not go by that name" in refused.text
     assert refused.text.startswith("<!doctype html>")

@@ -37,7 +37,7 @@ def test_a_card_has_cells_buttons_with_keys_and_three_ways_to_put_off():
     assert "Another class" not in shown
 
 
-def test_names_and_values_may_be_parted_where_their_words_are_and_numbers_nowhere():
+def test_names_and_values_may_break_between_their_parts_and_numbers_nowhere():
     card = Card("r1", (Cell("mean__<b>_size", "-3.5"), Cell("file", "a/b_<i>.txt")), None, None)
     shown = text(pages.work_on(card, view()))
     assert "<dt>mean__<wbr>&lt;b&gt;_<wbr>size</dt>" in shown
@@ -68,7 +68,7 @@ def test_nothing_within_a_page_is_script_or_style():
         pages.settle_page(view(), pages.settle_work(None, 0, view(), None)),
         pages.keys_page(view()),
         pages.name_page(view(), "no"),
-        pages.message_page("Head", ["Words"], to="/"),
+        pages.message_page("Head", ["Body"], to="/"),
     ]
     for page in whole:
         assert re.findall(r"<script[^>]*>", page) == ['<script src="/static/label.js" defer>']
@@ -81,9 +81,9 @@ def test_every_form_that_changes_something_has_a_mark():
     assert shown.count('method="post"') == shown.count('name="mark" value="m"') == 4
 
 
-def test_what_mistakes_cost_is_told_in_words():
-    said = pages._mistakes(COSTS)
-    assert said == " To say keep where it is bad costs 10; drop where it is good costs 1.5."
+def test_what_mistakes_cost_is_a_sentence():
+    sentence = pages._mistakes(COSTS)
+    assert sentence == " To say keep where it is bad costs 10; drop where it is good costs 1.5."
     assert pages._mistakes(None) == ""
     many = {f"t{n}": {f"d{m}": 1.0 for m in range(4)} for n in range(3)}
     assert "and 6 more" in pages._mistakes(many)

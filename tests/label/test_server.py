@@ -133,7 +133,7 @@ def test_forged_changes_are_refused_and_change_nothing(opened, tmp_path):
     assert version(path) == before
 
 
-def test_what_is_no_label_is_refused_in_words(opened, tmp_path):
+def test_what_is_no_label_is_refused_with_a_message(opened, tmp_path):
     path = numbers_campaign(tmp_path)
     client = opened(path, unit="EUR")
     mark = come_in(client)
@@ -309,7 +309,7 @@ def test_a_disagreement_is_settled(opened, tmp_path):
         assert campaign.journal.state("p020").label == "bad"
 
 
-def test_a_guess_is_told_when_asked_for(opened, tmp_path):
+def test_a_guess_is_shown_when_asked_for(opened, tmp_path):
     client = opened(classes_campaign(tmp_path))
     come_in(client)
     client.get("/panel")

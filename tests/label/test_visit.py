@@ -41,13 +41,13 @@ def test_a_change_is_made_when_it_is_called(visit):
     assert visit.change("undo", {"act": "x"})() == "There is nothing to undo."
 
 
-def test_what_was_done_with_a_row_is_said_in_a_sentence(visit):
-    said = {"later": "put off until later", "unsure": "left to be settled", "skip": "skipped for good"}
-    for act, words in said.items():
+def test_what_was_done_with_a_row_is_reported_in_a_sentence(visit):
+    done = {"later": "put off until later", "unsure": "left to be settled", "skip": "skipped for good"}
+    for act, phrase in done.items():
         row = visit.desk.card("anna").row
-        assert visit.change("off", {"row": row, "act": act})() == f"{row} is {words}."
+        assert visit.change("off", {"row": row, "act": act})() == f"{row} is {phrase}."
         number = str(visit.desk.last_act("anna"))
-        assert visit.change("undo", {"act": number})() == f"Undone: {row} was {words}."
+        assert visit.change("undo", {"act": number})() == f"Undone: {row} was {phrase}."
 
 
 def test_a_first_fit_is_not_called_another_one(visit):
@@ -66,7 +66,7 @@ def test_work_and_panel_are_of_the_row(visit):
     assert "Nothing to settle" in text(visit.to_settle(view))
 
 
-def test_why_there_is_no_ranking_is_said_where_a_row_would_be(visit):
+def test_why_there_is_no_ranking_is_shown_where_a_row_would_be(visit):
     visit.desk.ranked_with, visit.desk.problem = None, "all columns are constant"
     shown = text(visit.work(visit.view(), None))
     assert "The rows cannot be ranked" in shown

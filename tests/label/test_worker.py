@@ -32,7 +32,7 @@ def test_without_labels_rows_are_spread_and_nothing_is_guessed(tmp_path):
     assert found == found._replace(error=None, guesses={})
 
 
-def test_what_cannot_be_ranked_is_said(tmp_path):
+def test_what_cannot_be_ranked_is_reported(tmp_path):
     with Campaign.open(classes_campaign(tmp_path, rows=14)) as campaign:
         for row in ("p012", "p013"):
             campaign.tell(row, "good")

@@ -143,7 +143,7 @@ def test_costs_that_are_no_matrix_are_refused(bad, message):
         CostMatrix(bad)
 
 
-@pytest.mark.parametrize("bad", [[["free", "dear"]], [[0.0, 1.0], [2.0]]])
+@pytest.mark.parametrize("bad", [[["free", "expensive"]], [[0.0, 1.0], [2.0]]])
 def test_costs_that_are_no_numbers_are_refused_by_name(bad):
     with pytest.raises((TypeError, ValueError), match="costs"):
         CostMatrix(bad)

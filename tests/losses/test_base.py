@@ -113,7 +113,7 @@ class Negative(ActAbove):
         return self.costs(z) - 1.0
 
 
-class Dearest(ActAbove):
+class MostExpensive(ActAbove):
     def action(self, moments):
         return np.argmax(moments, axis=-1, keepdims=True)
 
@@ -121,7 +121,7 @@ class Dearest(ActAbove):
         return moments.max(axis=-1) - super().regret(moments, action) - moments.min(axis=-1)
 
 
-@pytest.mark.parametrize(("loss", "law"), [(Negative(), "at least 0"), (Dearest(), "regret|cheapest")])
+@pytest.mark.parametrize(("loss", "law"), [(Negative(), "at least 0"), (MostExpensive(), "regret|cheapest")])
 def test_declared_costs_are_costs(loss, law):
     with pytest.raises(AssertionError, match=law):
         check_loss(loss, [-1.0, 1.0, 1.9, 2.1, 4.0])

@@ -85,7 +85,7 @@ def test_class_weights_go_by_name(flowers, kind, order):
 
 
 @pytest.mark.parametrize(
-    ("names", "told"),
+    ("names", "message"),
     [
         (("setosa", "versicolor", "Virginica"), "Did you mean 'virginica'"),
         (("setosa", "versicolor"), "it lacks 'virginica'"),
@@ -93,7 +93,7 @@ def test_class_weights_go_by_name(flowers, kind, order):
         ((0, 1, 2), "to_numpy"),
     ],
 )
-def test_names_that_are_not_the_classes_are_refused(flowers, names, told):
+def test_names_that_are_not_the_classes_are_refused(flowers, names, message):
     model, X, _ = flowers
     for loss in (
         CostMatrix(pd.DataFrame(np.eye(len(names)), index=names, columns=names)),
@@ -101,7 +101,7 @@ def test_names_that_are_not_the_classes_are_refused(flowers, names, told):
     ):
         with pytest.raises(StakesError, match="must name the classes") as refused:
             rank(model, loss, X[1::4])
-        assert told in str(refused.value)
+        assert message in str(refused.value)
 
 
 def test_a_class_that_no_label_has_had_is_named_by_classes(flowers):
@@ -114,7 +114,7 @@ def test_a_class_that_no_label_has_had_is_named_by_classes(flowers):
     assert found.scores == wanted.scores
 
 
-def test_a_model_without_names_is_told_them(flowers):
+def test_a_model_without_names_is_given_them(flowers):
     _, X, _ = flowers
 
     class Own:
@@ -179,14 +179,14 @@ def test_a_loss_of_ones_own_with_names_needs_their_order():
 
 
 @pytest.mark.parametrize(
-    ("actions", "told"),
+    ("actions", "message"),
     [
         (["Good", "Bad"], "a column 'Good', and the classes are 'good', 'bad'. Did you mean 'good'"),
         (["good", "bda"], "a column 'bda', and the classes are 'good', 'bad'. Did you mean 'bad'"),
     ],
 )
-def test_an_action_that_is_nearly_a_class_is_refused(actions, told):
-    with pytest.raises(StakesError, match=re.escape(told)):
+def test_an_action_that_is_nearly_a_class_is_refused(actions, message):
+    with pytest.raises(StakesError, match=re.escape(message)):
         CostMatrix([[0, 1], [5, 0]], classes=["good", "bad"], actions=actions)
 
 

@@ -56,8 +56,8 @@ def test_costs_pass_the_laws_and_are_the_sum():
     loss = multi_label([COSTS, ZeroOne()], weights=[2.0, 1.0])
     check_loss(loss, targets=range(4))
     for truth, answer in product(range(4), repeat=2):
-        there, said = label_sets(2)[truth], label_sets(2)[answer]
-        assert loss(truth, answer) == 2.0 * COSTS.costs[there[0], said[0]] + (there[1] != said[1])
+        there, answered = label_sets(2)[truth], label_sets(2)[answer]
+        assert loss(truth, answer) == 2.0 * COSTS.costs[there[0], answered[0]] + (there[1] != answered[1])
 
 
 @pytest.mark.parametrize("name", SCORES)
@@ -104,9 +104,9 @@ def test_worth_is_what_a_row_with_all_its_labels_saves_by_brute_force(loss):
     np.testing.assert_allclose(expected_regret(loss, belief).mean(axis=1), worths, rtol=1e-8, atol=1e-12)
 
 
-def _least(loss, chance):
+def _least(loss, probability):
     """The expected loss of the best answer where a label is there with this chance."""
-    own = np.array([[[1.0 - chance, chance]]])
+    own = np.array([[[1.0 - probability, probability]]])
     return float(uncertainty(loss, CategoricalEnsemble(own, own))[0])
 
 

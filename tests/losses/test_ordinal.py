@@ -18,11 +18,11 @@ def test_laws(loss):
 
 
 def test_absolute_distance_answers_a_median_and_squared_the_class_next_to_the_mean():
-    chances = np.random.default_rng(0).dirichlet(np.ones(5), size=40)[:, None, :]
-    belief = CategoricalEnsemble(chances, chances)
-    median = np.argmax(np.cumsum(chances[:, 0], axis=1) >= 0.5, axis=1)
+    probabilities = np.random.default_rng(0).dirichlet(np.ones(5), size=40)[:, None, :]
+    belief = CategoricalEnsemble(probabilities, probabilities)
+    median = np.argmax(np.cumsum(probabilities[:, 0], axis=1) >= 0.5, axis=1)
     assert np.array_equal(bayes_prediction(ordinal_costs(5), belief), median)
-    mean = np.rint(chances[:, 0] @ np.arange(5.0))
+    mean = np.rint(probabilities[:, 0] @ np.arange(5.0))
     assert np.array_equal(bayes_prediction(ordinal_costs(5, "squared"), belief), mean)
 
 

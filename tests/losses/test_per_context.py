@@ -292,8 +292,8 @@ def test_outlook_with_a_loss_for_each_row():
     for model, loss in ((forest, CostMatrix([[0, 1], [3, 0]])), (process, ThresholdDecision(0.2, 1.0, 3.0))):
         one = outlook(model, loss, X[20:], n=4, costs=0.01, decisions=100)
         same = outlook(model, PerContext(lambda row: loss), X[20:], n=4, costs=0.01, decisions=100)  # noqa: B023
-        dear = outlook(model, PerContext(loss, lambda row: 3.0), X[20:], n=4, costs=0.03, decisions=100)
-        for other, factor in ((same, 1.0), (dear, 3.0)):
+        expensive = outlook(model, PerContext(loss, lambda row: 3.0), X[20:], n=4, costs=0.03, decisions=100)
+        for other, factor in ((same, 1.0), (expensive, 3.0)):
             assert other.ranking.indices == one.ranking.indices
             assert other.today.value == pytest.approx(factor * one.today.value, rel=1e-6)
             assert other.offers[-1].net == pytest.approx(factor * one.offers[-1].net, rel=1e-6)

@@ -73,9 +73,9 @@ def test_a_model_of_marginal_distributions_is_refused():
 
     with pytest.raises(
         TypeError, match="Marginal gives no joint belief: labels of one row say nothing of another"
-    ) as told:
+    ) as refused:
         rank(Marginal(), SquaredError(), X)
-    assert "labelled=(X, y)" in str(told.value)
+    assert "labelled=(X, y)" in str(refused.value)
 
 
 class Untagged(BaseEstimator):

@@ -54,14 +54,14 @@ def test_one_seed_gives_one_model_whatever_the_workers():
 
 def test_every_class_keeps_a_row():
     codes = np.array([0] * 30 + [1] * 2 + [2, 3, 4])
-    chance = np.random.RandomState(0)
-    samples = np.stack([resampled(codes, chance) for _ in range(300)])
+    random_state = np.random.RandomState(0)
+    samples = np.stack([resampled(codes, random_state) for _ in range(300)])
     assert samples.shape == (300, 35)
     for sample in samples:
         assert set(codes[sample]) == {0, 1, 2, 3, 4}
     # A plain bootstrap holds a row once on average; what was missing, with chance 1/e, is put back once.
     assert abs(np.mean(np.sum(samples == 34, axis=1)) - (1.0 + np.exp(-1.0))) < 0.2
-    np.testing.assert_array_equal(np.sort(resampled(np.arange(5), chance)), np.arange(5))  # each class has one row
+    np.testing.assert_array_equal(np.sort(resampled(np.arange(5), random_state)), np.arange(5))  # one row a class
 
 
 def test_members_that_differ_are_fitted_to_all_classes():

@@ -76,9 +76,9 @@ def test_what_a_count_tells_is_near_what_it_tells_by_summing_over_counts(table, 
         prior /= prior.sum()
         counts = np.arange(400)
         joint = poisson.pmf(counts[:, None], posterior.link.rate(h)[0]) * prior
-        chance = joint.sum(axis=1)
-        after = np.divide(joint @ h, chance, out=np.zeros_like(chance), where=chance > 1e-200)
-        exact = np.sum(chance * (after - mean[i]) ** 2) / spread
+        mass = joint.sum(axis=1)
+        after = np.divide(joint @ h, mass, out=np.zeros_like(mass), where=mass > 1e-200)
+        exact = np.sum(mass * (after - mean[i]) ** 2) / spread
         found = spread / (spread + noise[i] - extra[i])
         assert found == pytest.approx(exact, rel=0.1, abs=0.005)
 
@@ -103,10 +103,10 @@ def test_the_worth_of_a_count_is_near_its_worth_by_brute_force(table, model):
                 warp, belief.latent.mean[m] + slope * (h - means[n]), context - slope * between + 0.0 * h
             )[0]
             joint = poisson.pmf(np.arange(300)[:, None], warp.forward(h)) * weights  # [counts, nodes]
-            chance = joint.sum(axis=1)
-            answer = np.divide(joint @ rate, chance, out=np.ones_like(chance), where=chance > 1e-200)
+            mass = joint.sum(axis=1)
+            answer = np.divide(joint @ rate, mass, out=np.ones_like(mass), where=mass > 1e-200)
             prior = float(weights @ rate)
-            worth = np.sum(chance * (answer * np.log(answer / prior) - answer + prior))
+            worth = np.sum(mass * (answer * np.log(answer / prior) - answer + prior))
             assert found[n, m] == pytest.approx(worth, rel=0.25, abs=2e-5)
 
 
@@ -156,7 +156,7 @@ def test_it_beats_a_process_of_logarithms_and_one_of_counts(table):
     assert (np.mean(gaps, axis=0) > 0.0).all()
 
 
-def test_counts_that_vary_more_than_poisson_are_told():
+def test_counts_that_vary_more_than_poisson_are_reported():
     rng = np.random.default_rng(5)
     X = rng.standard_normal((150, 2))
     rate = np.exp(1.5 + 0.5 * X[:, 0])
@@ -220,15 +220,15 @@ def test_the_same_call_gives_the_same_model(table, model):
 
 
 @pytest.mark.parametrize(
-    ("labels", "said"),
+    ("labels", "message"),
     [
         ([1.0, -2.0], "0 or more; 1 of 2 labels are negative, the first is -2"),
         ([1.0, np.nan], "finite"),
         ([1.0], "a label for each of 2 rows"),
     ],
 )
-def test_what_are_no_counts_is_refused(labels, said):
-    with pytest.raises(StakesError, match=said):
+def test_what_are_no_counts_is_refused(labels, message):
+    with pytest.raises(StakesError, match=message):
         CountProcess().fit([[0.0], [1.0]], labels)
 
 

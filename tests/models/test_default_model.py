@@ -119,7 +119,7 @@ def test_labels_say_what_the_target_is(rng, y, task):
     assert (is_regressor if task == "real" else is_classifier)(model)
 
 
-def test_the_task_can_be_told(rows):
+def test_the_task_can_be_given(rows):
     y = np.arange(30) % 3
     assert default(rows, y, task="real").task_ == "real"
     assert default(rows, y.astype(float), task="classes").task_ == "classes"
@@ -220,7 +220,7 @@ def test_columns_are_encoded_by_the_pool_too(rows):
         default(table.iloc[:2], [1.0, 2.0], pool=rows[:, :2])
 
 
-def test_one_class_so_far_is_said(rows):
+def test_one_class_so_far_is_reported(rows):
     model = default(rows, ["a"] * 30, classes=["a", "b"])
     assert "All labels are of one class" in " ".join(model.report)
     rare = model.prior_share_ / 32  # one of 30 + 2 counts

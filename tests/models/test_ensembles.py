@@ -23,20 +23,22 @@ def means(rows):
     return SLOPES[:, None] * rows[:, 0]  # [K, n]
 
 
-def chances(rows):
+def probabilities(rows):
     one = 1.0 / (1.0 + np.exp(-means(rows)))
     return np.stack([1.0 - one, one], axis=2)  # [K, n, C]
 
 
 def test_probabilities():
-    belief = belief_of(EnsembleOf(chances), POOL, CONTEXTS)
+    belief = belief_of(EnsembleOf(probabilities), POOL, CONTEXTS)
     assert isinstance(belief, CategoricalEnsemble)
-    np.testing.assert_array_equal(belief.candidates, np.swapaxes(chances(POOL), 0, 1))
-    np.testing.assert_array_equal(belief.contexts, np.swapaxes(chances(CONTEXTS), 0, 1))
-    named = belief_of(EnsembleOf(chances, classes=["no", "yes"]), POOL, CONTEXTS, classes=["yes", "perhaps", "no"])
+    np.testing.assert_array_equal(belief.candidates, np.swapaxes(probabilities(POOL), 0, 1))
+    np.testing.assert_array_equal(belief.contexts, np.swapaxes(probabilities(CONTEXTS), 0, 1))
+    named = belief_of(
+        EnsembleOf(probabilities, classes=["no", "yes"]), POOL, CONTEXTS, classes=["yes", "perhaps", "no"]
+    )
     np.testing.assert_array_equal(named.contexts[..., [2, 0]], belief.contexts)
     assert np.argmax(score(BrierLoss(), belief)) == 2
-    single = EnsembleOf(lambda rows: chances(rows).astype(np.float32))
+    single = EnsembleOf(lambda rows: probabilities(rows).astype(np.float32))
     assert belief_of(single, POOL, CONTEXTS).contexts.dtype == np.float32
 
 
@@ -76,14 +78,14 @@ def test_means():
         (EnsembleOf(means), r"contexts must have shape \[K, 2, C\]"),
         (EnsembleOf(lambda rows: rows[:, 0], noise_sd=1.0), r"must have shape \[K, 2\]"),
         (EnsembleOf(lambda rows: rows.T @ rows, noise_sd=1.0, classes=[0]), "got both"),
-        (EnsembleOf(chances, classes=["a", "b", "c"]), "a column for each of its classes"),
-        (EnsembleOf(lambda rows: chances(rows)[: len(rows)]), r"pool must have shape \[2, 3, C\]"),
+        (EnsembleOf(probabilities, classes=["a", "b", "c"]), "a column for each of its classes"),
+        (EnsembleOf(lambda rows: probabilities(rows)[: len(rows)]), r"pool must have shape \[2, 3, C\]"),
         (EnsembleOf(lambda rows: means(rows)[..., None] + 2.0), "probabilities"),
         (EnsembleOf(means, noise_sd=-1.0), "positive and finite"),
         (EnsembleOf(means, noise_sd=1.0, member_weights=[1.0]), "member_weights"),
     ],
 )
-def test_what_is_wrong_is_said(model, message):
+def test_what_is_wrong_is_reported(model, message):
     with pytest.raises(ValueError, match=message):
         belief_of(model, POOL, CONTEXTS)
 

@@ -62,8 +62,8 @@ def probabilities(belief):
 def test_members_average_to_what_the_model_says(name):
     model = fitted(name)
     belief = belief_of(model, INPUTS[POOL], INPUTS[CONTEXTS])
-    for rows, said in zip((POOL, CONTEXTS), probabilities(belief), strict=True):
-        np.testing.assert_allclose(said, model.predict_proba(INPUTS[rows]), rtol=0, atol=1e-12)
+    for rows, averaged in zip((POOL, CONTEXTS), probabilities(belief), strict=True):
+        np.testing.assert_allclose(averaged, model.predict_proba(INPUTS[rows]), rtol=0, atol=1e-12)
     check_belief(belief)
 
 
@@ -71,9 +71,9 @@ def test_members_average_to_what_the_model_says(name):
 def test_classes_that_no_label_has_had_keep_their_columns(name):
     model = fitted(name)
     belief = belief_of(model, INPUTS[POOL], INPUTS[CONTEXTS], classes=["wasp", "cicada", "bee", "moth", "ant"])
-    said = probabilities(belief)[1]
-    np.testing.assert_allclose(said[:, [4, 2, 1]], model.predict_proba(INPUTS[CONTEXTS]), rtol=0, atol=1e-12)
-    np.testing.assert_array_equal(said[:, [0, 3]], 0.0)
+    averaged = probabilities(belief)[1]
+    np.testing.assert_allclose(averaged[:, [4, 2, 1]], model.predict_proba(INPUTS[CONTEXTS]), rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(averaged[:, [0, 3]], 0.0)
     assert score(CostMatrix(1.0 - np.eye(5)), belief).shape == (20,)
 
 
@@ -150,9 +150,9 @@ def test_one_class_or_one_label_so_far(kind):
 def test_more_classes_than_labels():
     model = RandomForestClassifier(20, random_state=0).fit(INPUTS[:4], [7, 3, 9, 1])
     belief = belief_of(model, INPUTS[POOL], INPUTS[CONTEXTS], classes=range(10))
-    said = probabilities(belief)[1]
-    np.testing.assert_allclose(said[:, [1, 3, 7, 9]], model.predict_proba(INPUTS[CONTEXTS]), atol=1e-12)
-    np.testing.assert_array_equal(said[:, [0, 2, 4, 5, 6, 8]], 0.0)
+    averaged = probabilities(belief)[1]
+    np.testing.assert_allclose(averaged[:, [1, 3, 7, 9]], model.predict_proba(INPUTS[CONTEXTS]), atol=1e-12)
+    np.testing.assert_array_equal(averaged[:, [0, 2, 4, 5, 6, 8]], 0.0)
 
 
 @pytest.mark.parametrize("name", ["forest", "bagged trees", "bootstrap", "bagging on some features"])
@@ -174,19 +174,21 @@ def test_pipelines_with_encoded_columns():
     forest = make_pipeline(encode, RandomForestClassifier(10, random_state=0)).fit(rows[TRAIN], LABELS[TRAIN])
     whole = Bootstrap(make_pipeline(encode, LogisticRegression()), 4, random_state=0).fit(rows[TRAIN], LABELS[TRAIN])
     for model in (forest, whole, EnsembleOf(forest), [forest, whole]):
-        said = probabilities(belief_of(model, rows[POOL], rows[CONTEXTS]))[1]
+        averaged = probabilities(belief_of(model, rows[POOL], rows[CONTEXTS]))[1]
         wanted = [
             each.predict_proba(rows[CONTEXTS]) for each in (model if isinstance(model, list) else [forest, whole])
         ]
-        np.testing.assert_allclose(said, np.mean(wanted, axis=0) if isinstance(model, list) else wanted[model is whole])
+        np.testing.assert_allclose(
+            averaged, np.mean(wanted, axis=0) if isinstance(model, list) else wanted[model is whole]
+        )
 
 
 def test_searches_serve_their_best_estimator():
     search = GridSearchCV(RandomForestClassifier(5, random_state=0), {"min_samples_leaf": [1, 3]}, cv=2)
     search.fit(INPUTS[TRAIN], LABELS[TRAIN])
     for model in (search, EnsembleOf(search)):
-        said = probabilities(belief_of(model, INPUTS[POOL], INPUTS[CONTEXTS]))[1]
-        np.testing.assert_allclose(said, search.predict_proba(INPUTS[CONTEXTS]), atol=1e-12)
+        averaged = probabilities(belief_of(model, INPUTS[POOL], INPUTS[CONTEXTS]))[1]
+        np.testing.assert_allclose(averaged, search.predict_proba(INPUTS[CONTEXTS]), atol=1e-12)
 
 
 def test_frames_with_names():
@@ -194,14 +196,14 @@ def test_frames_with_names():
     frame = pandas.DataFrame(INPUTS, columns=["length", "width"])
     for name in ("forest", "bagged trees", "soft voting", "bootstrap"):
         model = MODELS[name].fit(frame[TRAIN], LABELS[TRAIN])
-        said = probabilities(belief_of(model, frame[POOL], frame[CONTEXTS]))[1]
-        np.testing.assert_allclose(said, model.predict_proba(frame[CONTEXTS]), atol=1e-12)
+        averaged = probabilities(belief_of(model, frame[POOL], frame[CONTEXTS]))[1]
+        np.testing.assert_allclose(averaged, model.predict_proba(frame[CONTEXTS]), atol=1e-12)
         with pytest.raises(ValueError, match="feature names"):
             belief_of(model, frame[POOL].rename(columns={"width": "weight"}), frame[CONTEXTS])
 
 
 @pytest.mark.parametrize("name", ["forest", "bagged trees", "soft voting", "bootstrap"])
-def test_what_is_wrong_is_said(name):
+def test_what_is_wrong_is_reported(name):
     model = fitted(name)
     with pytest.raises(ValueError, match=r"\['cicada'\] not in \['ant', 'bee'\]"):
         belief_of(model, INPUTS[POOL], INPUTS[CONTEXTS], classes=["ant", "bee"])

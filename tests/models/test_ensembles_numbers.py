@@ -135,8 +135,8 @@ def test_rankings_say_how_the_noise_was_found():
     forest = RandomForestRegressor(30, oob_score=True, random_state=0).fit(rows, labels)
     for model in (forest, make_pipeline(StandardScaler(), forest).fit(rows, labels)):
         assert any("out of bag" in str(note) for note in rank(model, SquaredError(), INPUTS[POOL][:20], n=1).notes)
-    told = Bootstrap(Ridge(), 5, noise_sd=0.3, random_state=0).fit(rows, labels)
-    assert not any("out of bag" in str(note) for note in rank(told, SquaredError(), INPUTS[POOL][:20], n=1).notes)
+    model = Bootstrap(Ridge(), 5, noise_sd=0.3, random_state=0).fit(rows, labels)
+    assert not any("out of bag" in str(note) for note in rank(model, SquaredError(), INPUTS[POOL][:20], n=1).notes)
 
 
 def test_moments_by_hand():

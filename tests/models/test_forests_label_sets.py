@@ -28,8 +28,8 @@ def test_grown_trees_vote_for_sets():
     forest = ExtraTreesClassifier(6, random_state=0).fit(X[:50], Y[:50])
     belief = belief_of(forest, X[50:55], X[55:60])
     assert isinstance(belief, VoteEnsemble)
-    said = np.stack([tree.predict(X[50:55]) @ [2, 1] for tree in forest.estimators_], axis=1)
-    assert np.array_equal(belief.candidates, said)
+    answers = np.stack([tree.predict(X[50:55]) @ [2, 1] for tree in forest.estimators_], axis=1)
+    assert np.array_equal(belief.candidates, answers)
 
 
 def test_a_label_that_was_never_there_has_no_probability():
@@ -49,12 +49,12 @@ def test_rows_are_ranked_for_all_their_labels():
 def test_the_default_model_of_several_labels():
     model = default(X[:50], Y[:50], pool=X[50:], labels=["a", "b"])
     assert model.classes_.tolist() == ["none", "b", "a", "a+b"]
-    chances = model.predict_proba(X[50:])
-    assert chances.sum(axis=1) == pytest.approx(1.0)
+    probabilities = model.predict_proba(X[50:])
+    assert probabilities.sum(axis=1) == pytest.approx(1.0)
     right = np.asarray(model.classes_)[Y[50:] @ [2, 1]]
     assert np.mean(model.predict(X[50:]) == right) > 0.7
     names = np.asarray(model.classes_)[Y[:50] @ [2, 1]]
-    assert np.allclose(default(X[:50], names, pool=X[50:], labels=["a", "b"]).predict_proba(X[50:]), chances)
+    assert np.allclose(default(X[:50], names, pool=X[50:], labels=["a", "b"]).predict_proba(X[50:]), probabilities)
     assert outlook(model, LOSS, X[50:], n=2).offers[0].worth > 0
 
 

@@ -170,7 +170,7 @@ def test_results_do_not_depend_on_the_unit_of_labels(hyperparameters, rng):
 
 @pytest.mark.parametrize("hyperparameters", ["plug-in", "marginal likelihood"])
 @pytest.mark.parametrize("labels", [[4.0], [4.0, 4.0, 4.0]])
-def test_labels_that_tell_no_scale_are_said_so(hyperparameters, labels, rng):
+def test_labels_that_tell_no_scale_are_reported(hyperparameters, labels, rng):
     rows, _, pool, contexts = data(rng, n=len(labels))
     with pytest.warns(UserWarning, match=r"the labels so far \(\d, all alike\) tell no scale; assumed: Hyper"):
         process = GaussianProcess(hyperparameters).fit(rows, labels)
@@ -180,7 +180,7 @@ def test_labels_that_tell_no_scale_are_said_so(hyperparameters, labels, rng):
     assert score(SquaredError(), belief).min() > 0
 
 
-def test_repeated_rows_are_told_apart_by_index(rng):
+def test_repeated_rows_are_distinguished_by_index(rng):
     rows, labels, pool, contexts = data(rng)
     rows, labels = np.vstack([rows, rows[:3]]), np.append(labels, labels[:3] + 0.5)
     process = GaussianProcess().fit(rows, labels)

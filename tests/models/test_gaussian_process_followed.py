@@ -47,9 +47,9 @@ def _of(process, pool, contexts):
 def test_repeated_rows_and_several_at_once(seed, size, copies):
     rng = np.random.default_rng(seed)
     rows, labels, pool, contexts = data(rng, n=12)
-    more, told = np.repeat(pool[:size], copies, axis=0), rng.normal(size=size * copies)
-    followed = follow(GaussianProcess(VALUES).fit(rows, labels), pool, contexts).condition(more, told)
-    fresh = GaussianProcess(VALUES).fit(np.concatenate([rows, more]), np.concatenate([labels, told]))
+    more, values = np.repeat(pool[:size], copies, axis=0), rng.normal(size=size * copies)
+    followed = follow(GaussianProcess(VALUES).fit(rows, labels), pool, contexts).condition(more, values)
+    fresh = GaussianProcess(VALUES).fit(np.concatenate([rows, more]), np.concatenate([labels, values]))
     assert_same(followed.belief(), fresh.belief(pool, contexts))
 
 

@@ -68,7 +68,7 @@ def process(rows, labels, kernel=None, features=None):
     return Process(rows, labels, likelihood, kernel, features).double()
 
 
-def assert_told(belief, mean, covariance, noise, target="label"):
+def assert_posterior(belief, mean, covariance, noise, target="label"):
     """The belief about candidates and contexts whose joint posterior, without noise, is this."""
     count = belief.n_candidates
     own = covariance.diagonal()
@@ -109,7 +109,7 @@ def test_an_exact_process_is_what_it_says_jointly(name, target, given):
     model.eval()
     with torch.no_grad():
         joint = model(torch.cat([pool, contexts]))
-        assert_told(belief, joint.mean, joint.covariance_matrix, model.likelihood.noise[0], target)
+        assert_posterior(belief, joint.mean, joint.covariance_matrix, model.likelihood.noise[0], target)
     check_belief(belief)
 
 
@@ -147,7 +147,7 @@ def test_noise_of_each_label_is_averaged_for_labels_to_come(given):
     model.eval()
     with torch.no_grad():
         joint = model(torch.cat([pool, contexts]))
-    assert_told(belief, joint.mean, joint.covariance_matrix, noise.mean())
+    assert_posterior(belief, joint.mean, joint.covariance_matrix, noise.mean())
 
 
 def test_rows_are_ranked_for_a_model_of_torch(given):
@@ -200,7 +200,7 @@ def test_a_model_that_has_changed_is_asked_anew(change, given):
     model.eval()
     with torch.no_grad():
         joint = model(torch.cat([pool, contexts]))
-        assert_told(after, joint.mean, joint.covariance_matrix, model.likelihood.noise[0])
+        assert_posterior(after, joint.mean, joint.covariance_matrix, model.likelihood.noise[0])
 
 
 def test_a_model_that_is_gone_is_not_kept(given):
@@ -265,7 +265,7 @@ def test_a_single_task_is_what_its_posterior_says(name, botorch, given):
     with torch.no_grad():
         joint = model.posterior(torch.cat([pool, contexts]))
         noise = model.posterior(contexts, observation_noise=True).variance - model.posterior(contexts).variance
-    assert_told(belief, joint.mean[:, 0], joint.distribution.covariance_matrix, noise[0, 0])
+    assert_posterior(belief, joint.mean[:, 0], joint.distribution.covariance_matrix, noise[0, 0])
     torch.testing.assert_close(row, belief.candidate_covariance(4))
     check_belief(belief)
 
@@ -313,7 +313,7 @@ def test_other_gaussian_posteriors_are_asked_in_blocks(botorch, given, monkeypat
     with torch.no_grad():
         joint = model.posterior(torch.cat([pool, contexts]))
         noise = model.posterior(contexts, observation_noise=True).variance - model.posterior(contexts).variance
-    assert_told(belief, joint.mean[:, 0], joint.distribution.covariance_matrix, noise[0, 0])
+    assert_posterior(belief, joint.mean[:, 0], joint.distribution.covariance_matrix, noise[0, 0])
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -423,7 +423,7 @@ def test_a_variational_process(variational):
     torch.testing.assert_close(latent.variance, both.variance[6:], rtol=1e-6, atol=1e-8)
 
 
-def test_a_variational_process_without_its_likelihood_is_told_the_line(variational):
+def test_a_variational_process_without_its_likelihood_is_shown_the_line(variational):
     model, _ = variational
     with pytest.raises(ValueError, match=r"set model\.likelihood = likelihood"):
         belief_of(model, np.zeros((2, 1)), np.zeros((3, 1)))
@@ -432,7 +432,7 @@ def test_a_variational_process_without_its_likelihood_is_told_the_line(variation
         belief_of(model, np.zeros((2, 1)), np.zeros((3, 1)))
 
 
-def test_deep_processes_are_refused_in_their_own_words():
+def test_deep_processes_are_refused_with_a_message_of_their_own():
     class Deep(gpytorch.models.deep_gps.DeepGP):
         def forward(self, rows):
             return rows

@@ -22,9 +22,9 @@ def two_groups(seed=0, rows=60, right=0.8):
 def test_neighbours_mend_wrong_labels(estimator):
     X, truth, likelihoods = two_groups()
     model = LabelDraws(estimator, copies=40).fit(X, likelihoods)
-    said = likelihoods.argmax(axis=1)
-    assert (said != truth).sum() > 5
-    assert (model.posterior_.argmax(axis=1) != truth).sum() < (said != truth).sum() / 2
+    reported = likelihoods.argmax(axis=1)
+    assert (reported != truth).sum() > 5
+    assert (model.posterior_.argmax(axis=1) != truth).sum() < (reported != truth).sum() / 2
 
 
 def test_known_labels_stay_what_they_are():

@@ -44,7 +44,7 @@ def test_without_labelled_rows_the_line_to_write_is_given(model):
         rank(model, LogLoss(), ROWS[40:])
 
 
-def test_a_forest_without_its_noise_is_told_the_line():
+def test_a_forest_without_its_noise_is_shown_the_line():
     with pytest.raises(StakesError, match=r"rank\(model, loss, pool, labelled=\(X, y\)\)"):
         rank(RandomForestRegressor(10, random_state=0).fit(*MEASURED), SquaredError(), ROWS[40:])
 
@@ -82,7 +82,7 @@ def test_noise_of_a_forest_is_from_the_labelled_rows():
     assert 0.05 < float(pipeline.noise_sd) < 0.5
 
 
-def test_a_bayesian_line_is_told_how_many_labels_it_has_seen():
+def test_a_bayesian_line_is_given_the_number_of_its_labels():
     model = BayesianRidge().fit(*MEASURED)
     found = rank(model, SquaredError(), ROWS[40:], n=2, labelled=MEASURED)
     assert not hasattr(model, "n_samples_seen_")
@@ -113,7 +113,7 @@ def test_a_search_is_done_once():
     assert with_belief(forest, KNOWN)[0] is forest
 
 
-def test_warnings_of_fits_are_notes_and_said_once():
+def test_warnings_of_fits_are_notes_and_reported_once():
     with pytest.warns(ConvergenceWarning):
         LogisticRegression(max_iter=1).fit(*KNOWN)
     found = rank(LogisticRegression(max_iter=1), LogLoss(), ROWS[40:], n=2, labelled=KNOWN)
@@ -152,7 +152,7 @@ def test_folds_of_an_estimator_find_every_class():
 
 
 @pytest.mark.parametrize(
-    ("labelled", "told"),
+    ("labelled", "message"),
     [
         (ROWS[:40], "a pair"),
         ((ROWS[:40], LABELS[:39]), "a label for each row"),
@@ -160,8 +160,8 @@ def test_folds_of_an_estimator_find_every_class():
         ((ROWS[:3], [1.0, np.nan, 2.0]), "missing in 1 row, the first at 1"),
     ],
 )
-def test_what_cannot_be_labelled_rows_is_refused(labelled, told):
-    with pytest.raises(StakesError, match=told):
+def test_what_cannot_be_labelled_rows_is_refused(labelled, message):
+    with pytest.raises(StakesError, match=message):
         rank(Ridge(), SquaredError(), ROWS[40:], labelled=labelled)
 
 

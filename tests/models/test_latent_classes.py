@@ -94,7 +94,7 @@ def test_pipelines_and_default_kernels():
     np.testing.assert_allclose(belief.contexts.mean(axis=1), model.predict_proba(CONTEXTS), atol=0.15)
 
 
-def test_what_is_wrong_is_said():
+def test_what_is_wrong_is_reported():
     against = GaussianProcessClassifier(multi_class="one_vs_one").fit(ROWS[:30], THREE[:30])
     with pytest.raises(ValueError, match="one-against-one"):
         belief_of(against, POOL, CONTEXTS)

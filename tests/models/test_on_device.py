@@ -156,8 +156,8 @@ def test_tensors_are_taken_as_rows(rng):
     device = OnDevice(GaussianProcess(VALUES).fit(rows, labels), "cpu")
     found = belief_of(device, torch.as_tensor(pool), torch.as_tensor(contexts))
     torch.testing.assert_close(found.covariance, belief_of(device, pool, contexts).covariance)
-    for bad, said in ((torch.zeros(2, 4), r"\[B, 3\]"), (torch.full((2, 3), torch.nan), "finite")):
-        with pytest.raises(ValueError, match=said):
+    for bad, message in ((torch.zeros(2, 4), r"\[B, 3\]"), (torch.full((2, 3), torch.nan), "finite")):
+        with pytest.raises(ValueError, match=message):
             belief_of(device, bad, contexts)
 
 

@@ -38,18 +38,18 @@ def test_members_are_draws_of_the_posterior_by_brute_force():
     generator, count = np.random.default_rng(1), 4000
     chain = _Chain(posterior, standard, grades, _cut_points(grades, 3), generator)
     both = np.concatenate([standard, there])
-    weights, chances = np.empty(count), np.empty((count, 2, 3))
+    weights, probabilities = np.empty(count), np.empty((count, 2, 3))
     for k in range(count):
         draws = posterior.draws(generator.standard_normal((1, posterior.size)))
         covariance = covariance_of(draws, 0, both, both)
         values = np.linalg.cholesky(covariance + _JITTER * covariance[0, 0] * np.eye(5)) @ generator.standard_normal(5)
         cuts = chain._cuts(generator.standard_normal(2))
         weights[k] = np.exp(np.sum(log_probabilities(values[:3], cuts[grades], cuts[grades + 1])))
-        chances[k] = np.diff(ndtr(cuts[None, :] - values[3:, None]), axis=1)
+        probabilities[k] = np.diff(ndtr(cuts[None, :] - values[3:, None]), axis=1)
     weights /= weights.sum()
     found = model.member_probabilities(asked)  # [2, K, C]
-    np.testing.assert_allclose(found.mean(axis=1), np.einsum("k,knc->nc", weights, chances), atol=0.05)
-    together = np.einsum("k,ka,kb->ab", weights, chances[:, 0], chances[:, 1])
+    np.testing.assert_allclose(found.mean(axis=1), np.einsum("k,knc->nc", weights, probabilities), atol=0.05)
+    together = np.einsum("k,ka,kb->ab", weights, probabilities[:, 0], probabilities[:, 1])
     joint = np.einsum("ka,kb->ab", found[0], found[1]) / found.shape[1]
     np.testing.assert_allclose(joint, together, atol=0.05)
     apart = np.outer(found[0].mean(axis=0), found[1].mean(axis=0))
@@ -69,10 +69,10 @@ def test_it_learns_grades_in_their_order_whatever_they_are_called():
     names = np.array(["low", "medium", "high"])[GRADES]
     model = OrderedProbit(["low", "medium", "high"], n_draws=5).fit(X[:40], names[:40])
     assert np.mean(model.predict(X[40:]) == names[40:]) >= 0.6
-    chances = model.predict_proba([[-2.5, 0.0], [2.5, 0.0]])
-    assert chances[0, 0] > 0.6
-    assert chances[1, 2] > 0.6
-    assert chances[0, 2] < 0.05  # the far end is ruled out
+    probabilities = model.predict_proba([[-2.5, 0.0], [2.5, 0.0]])
+    assert probabilities[0, 0] > 0.6
+    assert probabilities[1, 2] > 0.6
+    assert probabilities[0, 2] < 0.05  # the far end is ruled out
 
 
 def test_a_grade_that_no_label_has_had_is_possible():

@@ -90,7 +90,7 @@ REGRESSORS = {
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_noise_is_told_from_signal_by_hand(name, rng):
+def test_noise_is_separated_from_signal_by_hand(name, rng):
     kernel, signal, noise = KERNELS[name]
     rows = rng.normal(size=(150, 3))  # more than one block
     shared, own = signal_and_noise(kernel, rows)
@@ -408,8 +408,8 @@ class _Length(RBF):
         return np.ones(len(X))
 
 
-def _lengths(words):
-    return np.array([[float(len(word))] for word in words])
+def _lengths(texts):
+    return np.array([[float(len(word))] for word in texts])
 
 
 def test_kernels_of_anything_are_served():

@@ -33,7 +33,7 @@ KERNELS = {
     "noise": WhiteKernel(0.3),
     "linear": DotProduct(0.7),
     "through the origin": 0.5 * DotProduct(0.0),
-    "bell": RBF([1.0, 2.0, 0.5]),
+    "rbf": RBF([1.0, 2.0, 0.5]),
     **{f"Matern {nu}": Matern(1.3, nu=nu) for nu in (0.5, 1.5, 2.5, 0.7, np.inf)},
     "anisotropic": 3.0 * Matern([1.0, 2.0, 0.5], nu=2.5) + WhiteKernel(0.1),
     "the paper's": 0.25 * DotProduct(0.0) + 1.44 * Matern(1.5) + WhiteKernel(0.09),
@@ -53,7 +53,7 @@ def test_covariances_are_those_of_scikit_learn(name, rng):
 
 
 @pytest.mark.parametrize("name", KERNELS)
-def test_the_diagonal_is_told_from_the_noise(name, rng):
+def test_the_diagonal_is_separated_from_the_noise(name, rng):
     kernel, rows = KERNELS[name], rng.normal(size=(70, 3))
     signal, noise = signal_and_noise(kernel, rows)
     np.testing.assert_allclose(signal, np.diagonal(kernel(rows, rows)), rtol=1e-12)

@@ -38,7 +38,7 @@ def test_probabilities_are_those_of_the_members(labels):
     np.testing.assert_array_equal(reordered.candidates, belief.candidates[..., ::-1])
 
 
-def test_one_that_does_not_sample_is_told_what_to_do():
+def test_one_that_does_not_sample_is_shown_what_to_do():
     model = catboost.CatBoostClassifier(**QUIET).fit(ROWS[:80], TWO[:80])
     with pytest.raises(TypeError, match=r"posterior_sampling=True.*labelled=\(X, y\)"):
         rank(model, LogLoss(), ROWS[80:])

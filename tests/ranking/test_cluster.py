@@ -160,7 +160,7 @@ def test_workers_that_die_make_no_difference_to_rows_that_they_read(client, fore
 
 
 class LateToGather:
-    """A task that was done when we were told of it, and whose result was lost before we had it."""
+    """A task that was done when we heard of it, and whose result was lost before we had it."""
 
     status = "finished"
 

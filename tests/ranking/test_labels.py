@@ -134,7 +134,7 @@ def test_outlook_and_a_cold_start():
 
 
 @pytest.mark.parametrize(
-    ("y", "told"),
+    ("y", "message"),
     [
         (NUMBERS, "all 60 rows have a label"),
         (np.full(60, np.nan), "cold_start"),
@@ -142,8 +142,8 @@ def test_outlook_and_a_cold_start():
         (0.0, "each of the 60 rows"),
     ],
 )
-def test_what_is_no_y_with_gaps_is_refused(y, told):
-    with pytest.raises(StakesError, match=told):
+def test_what_is_no_y_with_gaps_is_refused(y, message):
+    with pytest.raises(StakesError, match=message):
         rank(Ridge(), SquaredError(), ROWS, y=y)
 
 

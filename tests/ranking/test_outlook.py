@@ -62,8 +62,8 @@ def test_many_labels_come_near_the_most(loss, features):
     labels = stakes.outlook(model, loss, many, contexts=few, n=150)
     assert labels.most.value == pytest.approx(found.most.value, rel=1e-9)
     assert labels.offers[-1].worth == found.most.value  # what the belief says, and a fifth more, but no more than that
-    said = stakes.select(loss, belief_of(model, many, few, joint=True), n=150).joint_reduction[-1]
-    assert 0.9 * found.most.value < said < found.most.value
+    joint = stakes.select(loss, belief_of(model, many, few, joint=True), n=150).joint_reduction[-1]
+    assert 0.9 * found.most.value < joint < found.most.value
 
 
 def test_the_most_of_an_ensemble_is_knowing_the_member(forest, features):

@@ -240,10 +240,10 @@ def test_no_rows_and_few_rows(rows, process, tmp_path):
 
 
 def test_progress_tells_how_far_it_came_and_an_interrupt_goes_through(rows, process, tmp_path):
-    told = []
+    progress = []
 
     def stop(what, share):
-        told.append((what, share))
+        progress.append((what, share))
         if what == "scoring rows" and share > 0.5:
             raise KeyboardInterrupt
 
@@ -258,8 +258,8 @@ def test_progress_tells_how_far_it_came_and_an_interrupt_goes_through(rows, proc
                 progress=stop,
                 batch=False,
             )
-        assert told[0][0] == "checking rows"
-        assert told[-1] == ("scoring rows", 0.6)
+        assert progress[0][0] == "checking rows"
+        assert progress[-1] == ("scoring rows", 0.6)
 
 
 @pytest.mark.parametrize(

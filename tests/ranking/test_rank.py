@@ -135,7 +135,7 @@ def test_a_shuffled_pool_gives_the_same_rows(order, seed):
 
 @settings(max_examples=20)
 @given(st.lists(st.integers(0, 2), min_size=2, max_size=12), st.integers(0, 5), st.booleans())
-def test_equal_rows_are_told_apart_by_position(which, seed, batch):
+def test_equal_rows_are_distinguished_by_position(which, seed, batch):
     pool = np.eye(3)[which] * np.array([1.0, 2.0, 3.0])[which][:, None]
     ranking = stakes.rank(MODEL, LOSS, pool, contexts=np.eye(3), n=len(which), random_state=seed, batch=batch)
     assert sorted(ranking.indices) == list(range(len(which)))
@@ -239,7 +239,7 @@ def test_reasons_name_the_contexts_that_are_helped_most(pool, rng):
         np.testing.assert_allclose([context.uncertainty for context in reason.contexts], today[1])
 
 
-def test_answers_in_words(pool, rng):
+def test_answers_in_sentences(pool, rng):
     committee = Committee(rng.standard_normal((9, 3)))
 
     def answer(loss):
@@ -344,7 +344,7 @@ def test_weights_trained_into_the_model_are_warned_of(pool, loss):
     stakes.rank(Weighted("balanced"), stakes.LogLoss(), pool)
 
 
-def test_what_the_model_makes_of_target_is_said(pool):
+def test_what_the_model_makes_of_target_is_reported(pool):
     own = stakes.rank(MODEL, LOSS, pool, n=1).notes
     assert "own method `belief`" in str(own[1])
 

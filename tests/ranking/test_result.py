@@ -103,8 +103,8 @@ def test_a_notebook_shows_what_print_says():
     for ranking in (numbers(), classes(), numbers(costs=np.arange(1.0, 31.0)), cold_start(X, n=2)):
         shown = ranking._repr_html_()
         ElementTree.fromstring(shown)
-        words = [str(reason) for reason in ranking.reasons] + [str(note) for note in ranking.notes]
-        for each in [*words, *(number(score) for score in ranking.scores)]:
+        sentences = [str(reason) for reason in ranking.reasons] + [str(note) for note in ranking.notes]
+        for each in [*sentences, *(number(score) for score in ranking.scores)]:
             assert html.escape(each) in shown
             assert each in str(ranking)
     assert "width:100%" in numbers()._repr_html_()  # the bar of the best row

@@ -23,7 +23,7 @@ def offers(worths, errors=None, decisions=1.0):
 
 
 @pytest.mark.parametrize(
-    ("worths", "errors", "most", "bought", "verdict", "words"),
+    ("worths", "errors", "most", "bought", "verdict", "message"),
     [
         ([0.0, 0.0, 5.0], None, 9.0, purchase(), "go on", "the next 3 labels save 5"),  # one or two are worth nothing
         ([0.5, 1.0], None, 2.9, purchase(), "stop", "can save 2.9 at most, and 3 labels cost 3"),
@@ -38,10 +38,10 @@ def offers(worths, errors=None, decisions=1.0):
         ([], None, 9.0, purchase(), "stop", "covers no label"),
     ],
 )
-def test_the_advice_is_what_is_expected_to_lose_less(worths, errors, most, bought, verdict, words):
+def test_the_advice_is_what_is_expected_to_lose_less(worths, errors, most, bought, verdict, message):
     found, sentences = advised(offers(worths, errors), Amount(most, 0.0), decisions=1.0, **bought)
     assert found == verdict
-    assert words in sentences[0]
+    assert message in sentences[0]
 
 
 def test_it_looks_further_where_worth_grows_faster_than_the_number_of_labels():
@@ -80,7 +80,7 @@ def test_labels_that_save_nothing_are_not_worth_nearly_what_they_cost():
     assert advised(nearly, Amount(0.5, 0.0), np.full(20, 0.1), None, 10.0)[0] == "too close to call"
 
 
-def test_what_is_at_risk_is_said_where_the_advice_may_be_wrong():
+def test_what_is_at_risk_is_reported_where_the_advice_may_be_wrong():
     unsure = advised(offers([1.5], [0.5]), Amount(9.0, 0.0), decisions=1.0, **purchase())[1]
     assert unsure[1:] == ("At risk, weighed by how likely it is: 0.02 if you buy, 0.52 if you stop.",)
     sure = advised(offers([9.0], [0.5]), Amount(9.0, 0.0), decisions=1.0, **purchase())[1]
@@ -107,13 +107,13 @@ def test_advice_does_not_flicker():
     """After a stop, net savings that go to and fro within two margins leave the advice as it is."""
     most, history = Amount(9.0, 0.0), []
     nets = [0.5, 0.05, 0.01, -0.05, 0.05, 0.15, -0.05, 0.15, 0.5, 0.05, -0.5, 0.05]
-    said = []
+    as_before = []
     for net in nets:
         verdict, sentences = advised(offers([1.0 + net]), most, decisions=1.0, history=history, **purchase())
         history.append(verdict)
-        said.append("as before" in sentences[0])
+        as_before.append("as before" in sentences[0])
     assert history == ["go on"] * 3 + ["stop"] * 5 + ["go on"] * 2 + ["stop"] * 2
-    assert said == [False] * 4 + [True] * 4 + [False] * 3 + [True]
+    assert as_before == [False] * 4 + [True] * 4 + [False] * 3 + [True]
     assert advised(offers([1.05]), most, decisions=1.0, **purchase())[0] == "too close to call"
     undecided = advised(offers([1.05]), most, decisions=1.0, history=["too close to call"], **purchase())
     assert undecided[0] == "too close to call"

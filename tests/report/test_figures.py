@@ -24,24 +24,24 @@ IDS = ("p", "q", "r")
 
 
 @given(st.lists(st.tuples(st.sampled_from(["label", "replace", "withdraw", "ask"]), st.sampled_from(IDS)), max_size=12))
-def test_the_labels_told_are_those_that_stand(pairs):
+def test_the_labels_in_the_report_are_those_that_stand(pairs):
     history = [
         Event(number, 0.0, kind, row, f"l{number}" if kind in ("label", "replace") else None)
         for number, (kind, row) in enumerate(pairs, 1)
         if kind != "ask"
     ]
     states = {event.row: after(event) for event in history}  # the last event of a row says what became of it
-    told = {IDS[each.row]: each.label for each in standing_labels(history, IDS, 0, states)}
-    assert told == {row: state.label for row, state in states.items() if state.status == "labelled"}
+    standing = {IDS[each.row]: each.label for each in standing_labels(history, IDS, 0, states)}
+    assert standing == {row: state.label for row, state in states.items() if state.status == "labelled"}
 
 
-def test_a_replaced_label_keeps_its_place_and_a_label_told_again_after_withdrawal_does_not():
+def test_a_replaced_label_keeps_its_place_and_a_label_recorded_again_after_withdrawal_does_not():
     kinds = [("label", "p"), ("label", "q"), ("replace", "p"), ("withdraw", "q"), ("label", "r"), ("label", "q")]
     events = [
         Event(n, 0.0, kind, row, None if kind == "withdraw" else str(n)) for n, (kind, row) in enumerate(kinds, 1)
     ]
-    told = standing_labels(events, IDS, 2, {event.row: after(event) for event in events})
-    assert [(IDS[each.row], each.label, each.initial) for each in told] == [
+    standing = standing_labels(events, IDS, 2, {event.row: after(event) for event in events})
+    assert [(IDS[each.row], each.label, each.initial) for each in standing] == [
         ("p", "3", True),
         ("r", "5", False),
         ("q", "6", False),
@@ -98,12 +98,12 @@ def test_the_curve_ends_at_the_loss_that_the_outlook_expects(tmp_path):
 
 
 @given(st.text())
-def test_whatever_people_write_is_text(words):
-    page = Page(tag("p", words, title=words))
+def test_whatever_people_write_is_text(text):
+    page = Page(tag("p", text, title=text))
     assert [name for name, _ in page.elements] == ["p"]
     shown = "".join(page.texts).replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
     if "\N{REPLACEMENT CHARACTER}" not in shown:
-        assert shown == words.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
+        assert shown == text.replace("\r\n", "\n").replace("\r", "\n").removesuffix("\n")
 
 
 def test_the_most_frequent_classes_have_colours_of_their_own():
@@ -130,7 +130,7 @@ def test_what_is_raised_becomes_a_reason(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("loss", "said"),
+    ("loss", "sentence"),
     [
         (LossSpec("linex", {"alpha": 0.02}), "linex (alpha 0.02). Too high hurts"),
         (LossSpec("linex", {"alpha": -2.0}), "linex (alpha -2). Too low hurts"),
@@ -150,8 +150,8 @@ def test_what_is_raised_becomes_a_reason(tmp_path):
         (LossSpec("stakes.losses:SquaredError"), "The loss is stakes.losses:SquaredError."),
     ],
 )
-def test_a_loss_is_told_in_words(loss, said):
-    assert said in loss_sentences(loss)
+def test_a_loss_is_described_in_sentences(loss, sentence):
+    assert sentence in loss_sentences(loss)
 
 
 def promised(count, share, judged=30, audited=False):
@@ -162,7 +162,7 @@ def promised(count, share, judged=30, audited=False):
 
 
 @pytest.mark.parametrize(
-    ("rounds", "said"),
+    ("rounds", "parts"),
     [
         (
             promised(2, 0.5),
@@ -173,12 +173,12 @@ def promised(count, share, judged=30, audited=False):
         ((), ("No round of labels can be judged yet",)),
     ],
 )
-def test_promised_is_drawn_beside_delivered(tmp_path, rounds, said):
+def test_promised_is_drawn_beside_delivered(tmp_path, rounds, parts):
     with create(tmp_path, "numbers", 8) as campaign:
         evidence = replace(gather(campaign), promises=rounds)
     picture = promises_picture(evidence)
-    words = " ".join([picture.alt, *picture.notes])
-    assert all(each in words for each in said)
+    sentences = " ".join([picture.alt, *picture.notes])
+    assert all(each in sentences for each in parts)
     assert (picture.png is None) == (not rounds)
 
 

@@ -38,8 +38,8 @@ def numbers(tmp_path_factory):
     campaign.tell_many([(row, known[row]) for row in campaign.ask(4, who="anna").row_ids], who="anna")
     campaign.ask(2)
     campaign.skip([next(row for row, state in campaign.journal.states().items() if state.status == "open")])
-    told = []
-    return reported(campaign, folder, lambda phrase, share: told.append((phrase, share))), told, folder
+    progress = []
+    return reported(campaign, folder, lambda phrase, share: progress.append((phrase, share))), progress, folder
 
 
 def test_the_page_tells_where_the_campaign_stands(numbers):
@@ -58,16 +58,16 @@ def test_the_page_has_four_pictures_and_the_advice_with_its_error(numbers):
     page, _, _ = numbers
     assert len(page.all("img")) == 4
     assert "±" in page.text
-    assert any(words in page.text for words in ("Go on:", "Stop:", "Too close to call:"))
+    assert any(verdict in page.text for verdict in ("Go on:", "Stop:", "Too close to call:"))
     assert "4 bought labels" in " ".join(each["alt"] for each in page.all("img"))
 
 
 def test_progress_rises_from_nothing_to_all(numbers):
-    _, told, _ = numbers
-    shares = [share for _, share in told]
+    _, progress, _ = numbers
+    shares = [share for _, share in progress]
     assert (shares[0], shares[-1]) == (0.0, 1.0)
     assert shares == sorted(shares)
-    assert all(phrase for phrase, _ in told)
+    assert all(phrase for phrase, _ in progress)
 
 
 def test_names_that_look_like_markup_are_text(tmp_path):
@@ -81,7 +81,7 @@ def test_names_that_look_like_markup_are_text(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("kind", "labelled", "pictures", "said"),
+    ("kind", "labelled", "pictures", "message"),
     [
         ("numbers", 0, 0, "There is no label yet"),
         ("numbers", 1, 4, "cross-validation takes 8 labels"),
@@ -90,9 +90,9 @@ def test_names_that_look_like_markup_are_text(tmp_path):
         ("classes", ROWS, 2, "No row is open."),
     ],
 )
-def test_a_campaign_that_knows_little_or_all_says_so(tmp_path, kind, labelled, pictures, said):
+def test_a_campaign_that_knows_little_or_all_says_so(tmp_path, kind, labelled, pictures, message):
     page = reported(create(tmp_path, kind, labelled), tmp_path)
-    assert said in page.text
+    assert message in page.text
     assert len(page.all("img")) == pictures
 
 
@@ -109,14 +109,14 @@ def test_bad_places_are_refused_and_left_as_they_are(tmp_path):
         (tmp_path / "mine.html").write_text("<!doctype html>\n<title>mine</title>")
         files = ("table.csv", "it.stakes", "mine.html")
         before = {name: (tmp_path / name).read_bytes() for name in files}
-        for path, said in (
+        for path, message in (
             ("table.csv", "which is read here"),
             ("it.stakes", "which is read here"),
             ("mine.html", "is there already and is left as it is"),
             (".", "is a folder or a device"),
             ("no/where.html", "there is no folder"),
         ):
-            with pytest.raises(StakesError, match=said):
+            with pytest.raises(StakesError, match=message):
                 write_report(campaign, tmp_path / path)
         assert {name: (tmp_path / name).read_bytes() for name in files} == before
         write_report(campaign, tmp_path / "report.html")

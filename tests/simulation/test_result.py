@@ -150,10 +150,10 @@ def test_a_notebook_shows_what_print_says(last):
     found = made([[[2, last], [2, 1.5]], [[2, 0.25], [2, 0.5]]], ("<a>", "b"))
     shown = found._repr_html_()
     ElementTree.fromstring(shown)
-    table, said = re.findall(r"<td[^>]*>([^<]*)</td>", shown), str(found).splitlines()
-    cells = [re.split(r"\s{2,}", line) for line in said[1:-1]]
+    table, lines = re.findall(r"<td[^>]*>([^<]*)</td>", shown), str(found).splitlines()
+    cells = [re.split(r"\s{2,}", line) for line in lines[1:-1]]
     assert [html.unescape(each) for each in table] == [each for line in cells for each in line]
-    assert html.escape(said[-1]) in shown
+    assert html.escape(lines[-1]) in shown
     assert shown.count("<polyline") - shown.count('opacity=".2"') == 2
 
 

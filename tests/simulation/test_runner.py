@@ -128,7 +128,7 @@ def test_a_generator_is_a_random_state():
     assert not same(first, other)
 
 
-def test_progress_is_told_to_a_function_run_by_run():
+def test_progress_is_passed_to_a_function_run_by_run():
     seen = []
     lines(runs=3, progress=lambda what, share: seen.append((what, share)))
     assert seen == [("simulate", pytest.approx(done / 3)) for done in (1, 2, 3)]

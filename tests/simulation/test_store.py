@@ -24,7 +24,7 @@ def test_two_processes_give_the_same_bits(simulation):
     assert same(simulation(), simulation(n_jobs=2))
 
 
-def test_runs_go_where_joblib_is_told_to_send_them():
+def test_runs_go_where_joblib_is_configured_to_send_them():
     seen = set()
 
     def mine(belief, _loss, _random_state):

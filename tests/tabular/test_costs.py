@@ -30,7 +30,7 @@ def test_a_line(line, costs):
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("", "got ''"),
         ("miss", "got 'miss'"),
@@ -42,8 +42,8 @@ def test_a_line(line, costs):
         ("a>b=1,a>b=2", "'a>b' is given twice"),
     ],
 )
-def test_a_line_that_is_refused(line, said):
-    with pytest.raises(StakesError, match=said):
+def test_a_line_that_is_refused(line, message):
+    with pytest.raises(StakesError, match=message):
         parse_costs(line)
 
 
@@ -64,9 +64,9 @@ def test_both_ways_at_once_are_refused():
     ],
 )
 def test_which_class_must_not_be_missed(counts, first, positive, why):
-    found, said = positive_class(counts, first)
+    found, message = positive_class(counts, first)
     assert found == positive
-    assert why in said
+    assert why in message
 
 
 @pytest.mark.parametrize("counts", [{"good": 15, "bad": 14}, {"good": 19, "bad": 10}, {"good": 9, "bad": 0}])
@@ -75,31 +75,31 @@ def test_nothing_tells_which(counts):
 
 
 def test_a_miss_is_the_truth_that_was_not_answered():
-    table, said = costs_of_tests({"miss": 5.0, "false-alarm": 2.0}, "ill", "well")
+    table, message = costs_of_tests({"miss": 5.0, "false-alarm": 2.0}, "ill", "well")
     assert table == {"ill": {"ill": 0.0, "well": 5.0}, "well": {"ill": 2.0, "well": 0.0}}
-    assert said == (
+    assert message == (
         "A miss is 'ill' answered by 'well' and costs 5; a false alarm is 'well' answered by 'ill' and costs 2"
     )
 
 
 def test_mistakes_that_are_not_named_cost_1():
-    table, said = costs_by_class({"a>b": 5.0, "c>a": 0.5}, ["a", "b", "c"], complete=True)
+    table, message = costs_by_class({"a>b": 5.0, "c>a": 0.5}, ["a", "b", "c"], complete=True)
     assert table == {
         "a": {"a": 0.0, "b": 5.0, "c": 1.0},
         "b": {"a": 1.0, "b": 0.0, "c": 1.0},
         "c": {"a": 0.5, "b": 1.0, "c": 0.0},
     }
-    assert said == "Mistakes that --costs leaves out cost 1: a>c, b>a, b>c, c>b."
+    assert message == "Mistakes that --costs leaves out cost 1: a>c, b>a, b>c, c>b."
 
 
 def test_classes_with_a_sign_in_their_names():
-    table, said = costs_by_class({"<=50K>>50K": 3.0, ">50K><=50K": 2.0}, ["<=50K", ">50K"], complete=True)
+    table, message = costs_by_class({"<=50K>>50K": 3.0, ">50K><=50K": 2.0}, ["<=50K", ">50K"], complete=True)
     assert table == {"<=50K": {"<=50K": 0.0, ">50K": 3.0}, ">50K": {"<=50K": 2.0, ">50K": 0.0}}
-    assert said == ""
+    assert message == ""
 
 
 @pytest.mark.parametrize(
-    ("costs", "classes", "said"),
+    ("costs", "classes", "message"),
     [
         ({"bda>good": 5.0}, ["bad", "good"], r"no class 'bda' in 'bda>good'.*Did you mean 'bad'\?.*--classes"),
         ({"bad>refer": 5.0}, ["bad", "good"], "no class 'refer'.*--cost-matrix FILE"),
@@ -108,8 +108,8 @@ def test_classes_with_a_sign_in_their_names():
         ({"a>a>a": 5.0}, ["a", "a>a"], "can be read in 2 ways"),
     ],
 )
-def test_mistakes_that_are_refused(costs, classes, said):
-    with pytest.raises(StakesError, match=said):
+def test_mistakes_that_are_refused(costs, classes, message):
+    with pytest.raises(StakesError, match=message):
         costs_by_class(costs, classes, complete=True)
 
 
@@ -123,7 +123,7 @@ def test_a_line_says_its_matrix_again():
 
 
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (",a,b\na,0,1\n,1,0\n", "look at line 3"),
         (",a,b\na,0,1\na,1,0\n", "'a' twice, again at line 3"),
@@ -132,23 +132,23 @@ def test_a_line_says_its_matrix_again():
         (",a,b\na,0,1\nb,x,0\n", "got 'x' at line 3, column 'a'"),
     ],
 )
-def test_a_file_is_refused_with_its_line(tmp_path, content, said):
+def test_a_file_is_refused_with_its_line(tmp_path, content, message):
     (tmp_path / "costs.csv").write_text(content)
-    with pytest.raises(StakesError, match=rf"costs\.csv.*{said}"):
+    with pytest.raises(StakesError, match=rf"costs\.csv.*{message}"):
         read_cost_matrix(str(tmp_path / "costs.csv"))
 
 
 @pytest.mark.parametrize(
-    ("classes", "said"),
+    ("classes", "message"),
     [
         (["bad", "good"], r"costs\.csv, line 3: there is no class 'goood'.*Did you mean 'good'\?"),
         (["bad", "goood", "ugly"], r"costs\.csv: the cost matrix must have a row for every class.*none for ugly"),
     ],
 )
-def test_a_file_that_does_not_fit_the_classes_is_named_with_its_line(tmp_path, classes, said):
+def test_a_file_that_does_not_fit_the_classes_is_named_with_its_line(tmp_path, classes, message):
     (tmp_path / "costs.csv").write_text(",bad,good\nbad,0,5\ngoood,1,0\n")
     spec = LossSpec("cost-matrix", cost_matrix=read_cost_matrix(str(tmp_path / "costs.csv")))
-    with pytest.raises(StakesError, match=said):
+    with pytest.raises(StakesError, match=message):
         build_loss(spec, classes)
     kept = LossSpec.from_dict(spec.to_dict())
     assert kept == spec  # a campaign keeps the costs, not where they were read

@@ -48,7 +48,7 @@ def test_the_catalogue_tells_the_truth_about_constructors(name):
     assert entry.purpose.endswith(".")
 
 
-def test_what_is_built_is_what_was_said():
+def test_what_is_built_is_what_was_specified():
     assert build_loss(LossSpec("linex", {"alpha": 0.5})) == stakes.Linex(0.5)
     assert build_loss(LossSpec("linex")) == stakes.Linex(1.0)
     weighted = build_loss(LossSpec("squared-error", weight="exp:-1"))
@@ -133,7 +133,7 @@ def test_points_come_back_as_points():
         (("cost-matrix", {}, None, None, {"a": 1}), "a cost matrix must be"),
     ],
 )
-def test_wrong_words_are_refused(arguments, message):
+def test_wrong_options_are_refused(arguments, message):
     with pytest.raises(StakesError, match=message):
         LossSpec(*arguments)
 

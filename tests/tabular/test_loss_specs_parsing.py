@@ -23,16 +23,16 @@ def file(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "kept"), [("exp:-1", "exp:-1.0"), ("exp: 0.25", "exp:0.25"), ("exp:1e-3", "exp:0.001")]
+    ("text", "kept"), [("exp:-1", "exp:-1.0"), ("exp: 0.25", "exp:0.25"), ("exp:1e-3", "exp:0.001")]
 )
-def test_exponential_weights(words, kept):
-    assert parse_weight(words) == kept
+def test_exponential_weights(text, kept):
+    assert parse_weight(text) == kept
 
 
-@pytest.mark.parametrize("words", ["exp", "exp:", "exp:x", "exp:inf", "exp:nan", "log:2", "", "2"])
-def test_other_weights_are_refused(words):
+@pytest.mark.parametrize("text", ["exp", "exp:", "exp:x", "exp:inf", "exp:nan", "log:2", "", "2"])
+def test_other_weights_are_refused(text):
     with pytest.raises(StakesError, match="a weight is exp:RATE, such as exp:-1, or a CSV file"):
-        parse_weight(words)
+        parse_weight(text)
 
 
 def test_weights_from_points(file):
@@ -81,7 +81,7 @@ def test_any_class_can_be_named(weights):
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("text", "message"),
     [
         ("bus", "got 'bus'"),
         ("", "CLASS=WEIGHT"),
@@ -95,9 +95,9 @@ def test_any_class_can_be_named(weights):
         ("bus=1,,", "got ''"),
     ],
 )
-def test_class_weights_that_are_refused(words, message):
+def test_class_weights_that_are_refused(text, message):
     with pytest.raises(StakesError, match=message):
-        parse_class_weights(words)
+        parse_class_weights(text)
 
 
 def test_cost_matrices(file):

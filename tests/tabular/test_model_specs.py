@@ -66,7 +66,7 @@ def test_losses_for_positive_targets_have_a_model(frame):
             assert len(stakes.rank(model, build_loss(LossSpec(name)), frame, n=2).indices) == 2
 
 
-def test_the_default_model_is_told_the_classes(frame):
+def test_the_default_model_is_given_the_classes(frame):
     model = build_model(ModelSpec("default", {"max_gp_labels": 5}), "classes", ["cold", "hot", "wet"], random_state=7)
     assert isinstance(model, DefaultModel)
     assert (model.random_state, model.max_gp_labels) == (7, 5)
@@ -115,7 +115,7 @@ def test_what_cannot_be_built(name, parameters, task, message):
         build_model(ModelSpec(name, parameters), task)
 
 
-def test_wrong_words_are_refused():
+def test_wrong_options_are_refused():
     with pytest.raises(StakesError, match=r"no model 'random_forest'; .*module:Name.* Did you mean 'random-forest'\?"):
         ModelSpec("random_forest")
     with pytest.raises(StakesError, match="that JSON can keep"):

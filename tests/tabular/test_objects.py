@@ -57,7 +57,7 @@ def test_classes_go_by_name():
 
 
 @pytest.mark.parametrize(
-    ("loss", "told"),
+    ("loss", "message"),
     [
         (stakes.CostMatrix([[0, 1], [5, 0]]), "CostMatrix has no names"),
         (stakes.LogLoss([1.0, 5.0]), "class weights of this LogLoss have no names"),
@@ -68,8 +68,8 @@ def test_classes_go_by_name():
         (stakes.SquaredError, "the loss of a table is a name"),
     ],
 )
-def test_a_loss_that_cannot_be_kept_is_refused_by_name(loss, told):
-    with pytest.raises(StakesError, match=told):
+def test_a_loss_that_cannot_be_kept_is_refused_by_name(loss, message):
+    with pytest.raises(StakesError, match=message):
         Brief("y", loss)
 
 
@@ -113,7 +113,7 @@ def test_the_shortest_public_path():
 
 
 @pytest.mark.parametrize(
-    ("model", "told"),
+    ("model", "message"),
     [
         (make_pipeline(FunctionTransformer(lambda rows: rows), Ridge()), "func of FunctionTransformer is <function"),
         (
@@ -124,8 +124,8 @@ def test_the_shortest_public_path():
         (object(), "the model of a table is a name"),
     ],
 )
-def test_a_model_that_cannot_be_kept_is_refused_by_name(model, told):
-    with pytest.raises(StakesError, match=told):
+def test_a_model_that_cannot_be_kept_is_refused_by_name(model, message):
+    with pytest.raises(StakesError, match=message):
         Brief("y", "squared-error", model)
 
 
@@ -163,9 +163,9 @@ def test_a_data_frame_is_written_value_by_value(tmp_path):
         },
         index=pd.Index([10, 20, 30], name="sample"),
     )
-    said = write_frame(tmp_path / "t.csv", table, "y", None, of_classes=True)
-    assert said == {"text": ("code",), "id_column": "sample"}
-    source = read_table(tmp_path / "t.csv", text=said["text"])
+    options = write_frame(tmp_path / "t.csv", table, "y", None, of_classes=True)
+    assert options == {"text": ("code",), "id_column": "sample"}
+    source = read_table(tmp_path / "t.csv", text=options["text"])
     assert source.texts("sample") == ["10", "20", "30"]
     assert source.texts("y") == ["1", None, "2"]
     assert source.texts("name") == ["=a,b", 'quoted "x"', None]

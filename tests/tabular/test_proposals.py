@@ -28,9 +28,9 @@ TARGETS = {
 @pytest.mark.parametrize("name", TARGETS)
 def test_the_likeliest_target_and_why(columns, name):
     *lines, target, why = TARGETS[name]
-    column, said = target_proposals(columns(*lines))[0]
+    column, reason = target_proposals(columns(*lines))[0]
     assert column.name == target
-    assert why in said
+    assert why in reason
 
 
 IDS = {

@@ -61,7 +61,7 @@ def test_a_process_that_nobody_asked_for_is_fitted_to_as_many_labels_as_seconds_
         fitted(made, {**made.labels, 0: "0"}, range(6, 12))
 
 
-def test_a_zero_that_no_model_learns_from_is_told(sheet):
+def test_a_zero_that_no_model_learns_from_is_reported(sheet):
     made = sheet("poisson-deviance", model=ModelSpec("log-gaussian-process"))
     with pytest.raises(StakesError, match=r"1 of 6 labels are 0.*count-process"):
         suggest(made, 1, labels={**made.labels, 0: "0"})
@@ -122,7 +122,7 @@ def test_an_expensive_row_is_passed_over_and_does_not_end_the_list(sheet, known)
     assert second not in found.indices
 
 
-def test_what_no_budget_reaches_for_is_said(sheet):
+def test_what_no_budget_reaches_for_is_reported(sheet):
     found, outlook = suggest(sheet(cost_column="price"), 2, labels={}, budget=0.5)
     assert (len(found), outlook) == (0, None)
     assert str(found.notes[-1]) == "The budget covers no label."
@@ -136,7 +136,7 @@ def test_the_data_of_a_simulation_are_the_rows_with_a_label(sheet):
     assert len(model.fit(features, targets).predict(features)) == 6
 
 
-def test_warnings_of_a_model_are_told_among_the_assumptions(sheet, monkeypatch):
+def test_warnings_of_a_model_are_reported_among_the_assumptions(sheet, monkeypatch):
     made, fit = sheet(model=ModelSpec("bayesian-ridge")), BayesianRidge.fit
 
     def warned(self, *rest, **more):
@@ -147,7 +147,7 @@ def test_warnings_of_a_model_are_told_among_the_assumptions(sheet, monkeypatch):
     assert "While fitting: rows are few" in map(str, suggest(made, 1)[0].notes)
 
 
-def test_what_a_model_refuses_is_said_to_be_that(sheet):
+def test_what_a_model_refuses_is_reported_as_that(sheet):
     made = sheet(model=ModelSpec("random-forest", {"n_estimators": -4}))
     with pytest.raises(StakesError, match="the model random-forest cannot be used with 6 labels: The 'n_estimators'"):
         suggest(made, 1)

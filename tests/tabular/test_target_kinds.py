@@ -40,8 +40,8 @@ def several(tmp_path):
     return str(tmp_path / "several.csv")
 
 
-def called(command, *words):
-    done = CliRunner().invoke(command, list(words), catch_exceptions=False)
+def called(command, *arguments):
+    done = CliRunner().invoke(command, list(arguments), catch_exceptions=False)
     assert done.exit_code == 0, done.output
     return json.loads(done.stdout)
 

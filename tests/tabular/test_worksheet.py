@@ -96,7 +96,7 @@ def test_a_text_in_place_of_a_list_is_a_list_of_one():
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"budget": True}, "budget must be a positive number; got True"),
         ({"label_cost": np.True_}, "label_cost must be a positive number"),
@@ -111,6 +111,6 @@ def test_a_text_in_place_of_a_list_is_a_list_of_one():
         ({"loss": SquaredError}, "the loss of a table is a name.*a LossSpec, or a loss.*; got"),
     ],
 )
-def test_what_a_brief_cannot_hold_is_refused_in_words(given, said):
-    with pytest.raises(StakesError, match=said):
+def test_what_a_brief_cannot_hold_is_refused_with_a_message(given, message):
+    with pytest.raises(StakesError, match=message):
         Brief(**{"target": "y", "loss": LossSpec("squared-error"), **given})

@@ -117,9 +117,9 @@ def campaigns() -> bytes:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_numbers(folder / "t.csv")
-        for words in (["init", "c.stakes", "t.csv", *NUMBERS], ["ask", "c.stakes"], ["skip", "c.stakes", "r13"]):
-            code, said = stakes(folder, *words)
-            assert code == 0, said
+        for argv in (["init", "c.stakes", "t.csv", *NUMBERS], ["ask", "c.stakes"], ["skip", "c.stakes", "r13"]):
+            code, output = stakes(folder, *argv)
+            assert code == 0, output
         return (folder / "c.stakes").read_bytes()
 
 
@@ -164,7 +164,7 @@ def command_line(random_state: random.Random) -> list[str]:
         return ["demo", random_state.choice(["t.csv", "sub/../t.csv", ".", "c.stakes/x", "/dev/null/x"])]
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
-    words = [name]
+    argv = [name]
     for parameter in command.params:
         wanted = 0.97 if parameter.required else 0.12
         if isinstance(parameter, click.Option):
@@ -176,45 +176,45 @@ def command_line(random_state: random.Random) -> list[str]:
         values = [value_of(parameter, random_state) for _ in range(max(1, abs(parameter.nargs)))]
         if isinstance(parameter, click.Option):
             flag = [random_state.choice(parameter.opts)]
-            words += flag if parameter.is_flag or parameter.count else [*flag, *values]
+            argv += flag if parameter.is_flag or parameter.count else [*flag, *values]
         else:
-            words += values
-    if "simulate" in words and "--model" not in words:
-        words += ["--model", "bayesian-ridge"]
+            argv += values
+    if "simulate" in argv and "--model" not in argv:
+        argv += ["--model", "bayesian-ridge"]
     if random_state.random() < 0.05:
-        words.insert(random_state.randrange(len(words) + 1), random_state.choice(_TEXTS))
-    return words
+        argv.insert(random_state.randrange(len(argv) + 1), random_state.choice(_TEXTS))
+    return argv
 
 
 def case(number: int, folder: Path) -> None:
     """One command line."""
     random_state = random.Random(number)
     prepared(folder)
-    words = command_line(random_state)
+    argv = command_line(random_state)
     before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file() and not path.is_symlink()}
     with little_memory():
-        code, said = stakes(folder, *words)
+        code, output = stakes(folder, *argv)
     for name, data in before.items():
-        if may_change(words, name):
+        if may_change(argv, name):
             continue
-        assert (folder / name).read_bytes() == data, f"{words!r} changed {name}; it answered {code}: {said[-800:]}"
+        assert (folder / name).read_bytes() == data, f"{argv!r} changed {name}; it answered {code}: {output[-800:]}"
     assert not [each for each in folder.rglob("*") if each.name.endswith(".part")]
     with Campaign.open(folder / "c.stakes") as opened:
         opened.journal.check()
         kept = {row for row, state in opened.journal.states().items() if state.label is not None}
-    assert kept.issuperset(f"r{i}" for i in range(6)) or "withdraw" in words
+    assert kept.issuperset(f"r{i}" for i in range(6)) or "withdraw" in argv
 
 
-def may_change(words: list[str], name: str) -> bool:
+def may_change(argv: list[str], name: str) -> bool:
     """Whether a command may change a file: a campaign that it was given, or what it was forced to overwrite."""
     if name.endswith(".stakes"):
-        return name in words
-    forced = "--force" in words and words[0] in ("ask", "export", "report", "suggest", "simulate")
-    written = [words[place + 1] for place, word in enumerate(words[:-1]) if word in ("-o", "--output", "--plot")]
+        return name in argv
+    forced = "--force" in argv and argv[0] in ("ask", "export", "report", "suggest", "simulate")
+    written = [argv[place + 1] for place, word in enumerate(argv[:-1]) if word in ("-o", "--output", "--plot")]
     if not forced or not any(Path(each).name in (name, *_ALIASES.get(name, ())) for each in written):
         return False
-    reads_campaign = words[0] in ("ask", "export", "report")  # and with it its table
-    read = [word for word in words[1:] if word not in written] + ["t.csv"] * reads_campaign
+    reads_campaign = argv[0] in ("ask", "export", "report")  # and with it its table
+    read = [word for word in argv[1:] if word not in written] + ["t.csv"] * reads_campaign
     return not any(Path(each).name in (name, *_ALIASES.get(name, ())) for each in read)
 
 

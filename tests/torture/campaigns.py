@@ -2,7 +2,7 @@
 
 A case takes one of a few sound campaigns, damages it, and uses it as people do. What is read must be what was written,
 to the last event and record; what is refused must be refused by a `StakesError` that names the file, and left as it is.
-Forgeries with hashes that are made anew cannot be told from what was written: they must not end in anything but an
+Forgeries with hashes that are made anew look like what was written: they must not end in anything but an
 answer or a refusal.
 """
 
@@ -119,54 +119,56 @@ def bases() -> tuple[Base, ...]:
         )
 
 
-def flip_bits(data: bytearray, luck: random.Random) -> None:
-    for _ in range(luck.choice((1, 1, 1, 2, 8))):
-        data[luck.randrange(len(data))] ^= 1 << luck.randrange(8)
+def flip_bits(data: bytearray, random_state: random.Random) -> None:
+    for _ in range(random_state.choice((1, 1, 1, 2, 8))):
+        data[random_state.randrange(len(data))] ^= 1 << random_state.randrange(8)
 
 
-def flip_in_header(data: bytearray, luck: random.Random) -> None:
-    data[luck.randrange(100)] = luck.randrange(256)
+def flip_in_header(data: bytearray, random_state: random.Random) -> None:
+    data[random_state.randrange(100)] = random_state.randrange(256)
 
 
-def flip_in_texts(data: bytearray, luck: random.Random) -> None:
+def flip_in_texts(data: bytearray, random_state: random.Random) -> None:
     """Where there is something: in the letters and digits of ids, labels and settings."""
     places = [at for at, byte in enumerate(data) if 48 <= byte < 123]
-    data[luck.choice(places)] = luck.randrange(48, 123)
+    data[random_state.choice(places)] = random_state.randrange(48, 123)
 
 
-def overwrite(data: bytearray, luck: random.Random) -> None:
-    start, length = luck.randrange(len(data)), luck.choice((1, 2, 4, 16, 512, PAGE))
-    what = luck.choice((b"\0" * length, b"\xff" * length, luck.randbytes(length)))
+def overwrite(data: bytearray, random_state: random.Random) -> None:
+    start, length = random_state.randrange(len(data)), random_state.choice((1, 2, 4, 16, 512, PAGE))
+    what = random_state.choice((b"\0" * length, b"\xff" * length, random_state.randbytes(length)))
     data[start : start + length] = what[: len(data) - start]
 
 
-def cut(data: bytearray, luck: random.Random) -> None:
-    del data[luck.choice((luck.randrange(len(data)), PAGE * luck.randrange(1 + len(data) // PAGE))) :]
+def cut(data: bytearray, random_state: random.Random) -> None:
+    del data[
+        random_state.choice((random_state.randrange(len(data)), PAGE * random_state.randrange(1 + len(data) // PAGE))) :
+    ]
 
 
-def lengthen(data: bytearray, luck: random.Random) -> None:
-    data += luck.choice((b"\0", luck.randbytes(100), b"\0" * PAGE, luck.randbytes(PAGE)))
+def lengthen(data: bytearray, random_state: random.Random) -> None:
+    data += random_state.choice((b"\0", random_state.randbytes(100), b"\0" * PAGE, random_state.randbytes(PAGE)))
 
 
-def _pages(data: bytearray, luck: random.Random) -> tuple[slice, slice]:
-    one, other = (luck.randrange(len(data) // PAGE) * PAGE for _ in range(2))
+def _pages(data: bytearray, random_state: random.Random) -> tuple[slice, slice]:
+    one, other = (random_state.randrange(len(data) // PAGE) * PAGE for _ in range(2))
     return slice(one, one + PAGE), slice(other, other + PAGE)
 
 
-def swap_pages(data: bytearray, luck: random.Random) -> None:
-    one, other = _pages(data, luck)
+def swap_pages(data: bytearray, random_state: random.Random) -> None:
+    one, other = _pages(data, random_state)
     data[one], data[other] = data[other], data[one]
 
 
-def repeat_page(data: bytearray, luck: random.Random) -> None:
-    one, other = _pages(data, luck)
+def repeat_page(data: bytearray, random_state: random.Random) -> None:
+    one, other = _pages(data, random_state)
     data[one] = data[other]
 
 
-def shift(data: bytearray, luck: random.Random) -> None:
+def shift(data: bytearray, random_state: random.Random) -> None:
     """A byte too many or too few in the middle."""
-    at = luck.randrange(len(data))
-    data[at : at + luck.randrange(2)] = b"" if luck.random() < 0.5 else b"\0\0"
+    at = random_state.randrange(len(data))
+    data[at : at + random_state.randrange(2)] = b"" if random_state.random() < 0.5 else b"\0\0"
 
 
 BYTES = (
@@ -255,21 +257,21 @@ VALUES = (
 )
 
 
-def forge(path: Path, statements: tuple[str, ...], luck: random.Random) -> None:
-    """Change a file by SQL, as a stranger would; what SQLite does not do is no change."""
-    table = luck.choice(sorted(COLUMNS))
-    words = {
+def forge(path: Path, statements: tuple[str, ...], random_state: random.Random) -> None:
+    """Change a file by SQL, as somebody else would; what SQLite does not do is no change."""
+    table = random_state.choice(sorted(COLUMNS))
+    values = {
         "table": table,
-        "column": luck.choice(COLUMNS[table]),
-        "head": luck.choice(COLUMNS["head"]),
-        "value": luck.choice(VALUES),
-        "digit": luck.randrange(9),
-        "number": luck.randrange(1, 12),
-        "other": luck.randrange(1, 12),
+        "column": random_state.choice(COLUMNS[table]),
+        "head": random_state.choice(COLUMNS["head"]),
+        "value": random_state.choice(VALUES),
+        "digit": random_state.randrange(9),
+        "number": random_state.randrange(1, 12),
+        "other": random_state.randrange(1, 12),
     }
     connection = sqlite3.connect(path, isolation_level=None)
     with contextlib.suppress(sqlite3.Error, UnicodeDecodeError):  # the last one: of names that are damaged already
-        connection.executescript(luck.choice(statements).format(**words))
+        connection.executescript(random_state.choice(statements).format(**values))
     connection.close()
 
 
@@ -278,11 +280,11 @@ def plain(answer: Callable[[], Any], path: Path) -> tuple[bool, Any]:
     try:
         return True, answer()
     except StakesError as error:
-        said = str(error)
-        assert path.name in said, f"a refusal does not name the file: {said}"
-        assert len(said) < 2000, f"a refusal of {len(said)} letters"
-        assert "Error" not in said.replace(str(path), ""), f"a raw error: {said}"
-        return False, said
+        message = str(error)
+        assert path.name in message, f"a refusal does not name the file: {message}"
+        assert len(message) < 2000, f"a refusal of {len(message)} letters"
+        assert "Error" not in message.replace(str(path), ""), f"a raw error: {message}"
+        return False, message
 
 
 def read_all(path: Path) -> dict[str, Any]:
@@ -292,12 +294,12 @@ def read_all(path: Path) -> dict[str, Any]:
         return content(campaign.journal)
 
 
-def command(*words: str) -> int:
+def command(*arguments: str) -> int:
     """The exit code of a command, which is never that of a bug."""
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = run(list(words))
-    assert code in (0, 1), f"{words} ended with {code}: {err.getvalue()}"
+        code = run(list(arguments))
+    assert code in (0, 1), f"{arguments} ended with {code}: {err.getvalue()}"
     assert code == 0 or err.getvalue().startswith(("stakes: ", '{"error": ')), err.getvalue()
     return code
 
@@ -311,7 +313,7 @@ def put(base: Base, folder: Path) -> Path:
     return path
 
 
-def check_damaged(base: Base, path: Path, luck: random.Random, *, undone: bool = False) -> None:
+def check_damaged(base: Base, path: Path, random_state: random.Random, *, undone: bool = False) -> None:
     """Use a damaged file: everything is as it was, or a refusal; and go on with it where it is not refused."""
     before = path.read_bytes()
     read, answer = plain(lambda: read_all(path), path)
@@ -323,14 +325,16 @@ def check_damaged(base: Base, path: Path, luck: random.Random, *, undone: bool =
         with Journal.open(path) as journal:
             label = "bus" if base is bases()[1] else "2.5"
             wrote, _ = plain(lambda: journal.tell_many([("r0", label)]), path)
-            told = journal.history()[-1:] if wrote else ()
+            recorded = journal.history()[-1:] if wrote else ()
         after = read_all(path)
-        assert after["events"] == base.content["events"] + told, "writing to a file changed what was in it"
+        assert after["events"] == base.content["events"] + recorded, "writing to a file changed what was in it"
         assert after["records"] == base.content["records"]
         assert after["rows"] == base.content["rows"]
     out = str(path.with_name("events.csv"))
-    words = luck.choice((["doctor", "--json"], ["status", "--no-refresh"], ["export", "--events", "-o", out]))
-    assert command(words[0], str(path), *words[1:]) == (0 if read else 1)
+    arguments = random_state.choice(
+        (["doctor", "--json"], ["status", "--no-refresh"], ["export", "--events", "-o", out])
+    )
+    assert command(arguments[0], str(path), *arguments[1:]) == (0 if read else 1)
 
 
 def _check_recovered(base: Base, path: Path) -> None:
@@ -352,77 +356,77 @@ def _check_recovered(base: Base, path: Path) -> None:
         ][: len(records)]
 
 
-def damaged_bytes(luck: random.Random, folder: Path) -> None:
-    base = luck.choice(bases()[:3])
+def damaged_bytes(random_state: random.Random, folder: Path) -> None:
+    base = random_state.choice(bases()[:3])
     path = put(base, folder)
     data = bytearray(base.file)
-    for _ in range(luck.choice((1, 1, 1, 2))):
-        luck.choice(BYTES)(data, luck)
+    for _ in range(random_state.choice((1, 1, 1, 2))):
+        random_state.choice(BYTES)(data, random_state)
         if len(data) < PAGE:
             break
     path.write_bytes(data)
-    check_damaged(base, path, luck)
+    check_damaged(base, path, random_state)
 
 
-def damaged_beside(luck: random.Random, folder: Path) -> None:
+def damaged_beside(random_state: random.Random, folder: Path) -> None:
     """Damaged, strange or foreign files where SQLite looks for its own."""
-    base = luck.choice(bases()[:3])
+    base = random_state.choice(bases()[:3])
     path = put(base, folder)
-    for suffix in luck.sample(("-journal", "-wal", "-shm"), luck.randrange(1, 4)):
-        junk = luck.randbytes(luck.randrange(9000))
-        what = luck.choice((b"", junk, b"\0" * 5000, b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + junk, base.file))
+    for suffix in random_state.sample(("-journal", "-wal", "-shm"), random_state.randrange(1, 4)):
+        junk = random_state.randbytes(random_state.randrange(9000))
+        what = random_state.choice((b"", junk, b"\0" * 5000, b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + junk, base.file))
         path.with_name(NAME + suffix).write_bytes(what)
-    check_damaged(base, path, luck, undone=True)
+    check_damaged(base, path, random_state, undone=True)
 
 
-def damaged_unfinished(luck: random.Random, folder: Path) -> None:
+def damaged_unfinished(random_state: random.Random, folder: Path) -> None:
     """A write that was never finished, and the journal that undoes it, one of them damaged."""
     base = bases()[3]
     path = put(base, folder)
-    where = luck.choice((path, path.with_name(f"{NAME}-journal"), None))
+    where = random_state.choice((path, path.with_name(f"{NAME}-journal"), None))
     if where is not None:
         data = bytearray(where.read_bytes())
-        luck.choice(BYTES)(data, luck)
+        random_state.choice(BYTES)(data, random_state)
         where.write_bytes(data)
-    if luck.random() < 0.1:
+    if random_state.random() < 0.1:
         path.with_name(f"{NAME}-journal").unlink()
-    check_damaged(base, path, luck, undone=True)
+    check_damaged(base, path, random_state, undone=True)
 
 
-def forged_tables(luck: random.Random, folder: Path) -> None:
-    base = luck.choice(bases()[:3])
+def forged_tables(random_state: random.Random, folder: Path) -> None:
+    base = random_state.choice(bases()[:3])
     path = put(base, folder)
-    forge(path, SCHEMA, luck)
-    check_damaged(base, path, luck)
+    forge(path, SCHEMA, random_state)
+    check_damaged(base, path, random_state)
 
 
-def forged_lines(luck: random.Random, folder: Path) -> None:
-    base = luck.choice(bases()[:3])
+def forged_lines(random_state: random.Random, folder: Path) -> None:
+    base = random_state.choice(bases()[:3])
     path = put(base, folder)
-    for _ in range(luck.choice((1, 1, 2))):
-        forge(path, LINES, luck)
-    check_damaged(base, path, luck, undone=path.with_name(f"{NAME}-wal").exists())
+    for _ in range(random_state.choice((1, 1, 2))):
+        forge(path, LINES, random_state)
+    check_damaged(base, path, random_state, undone=path.with_name(f"{NAME}-wal").exists())
 
 
-def _mutated(value: Any, luck: random.Random) -> Any:
+def _mutated(value: Any, random_state: random.Random) -> Any:
     """JSON with something in it that was not there, or without something that was."""
-    if isinstance(value, dict) and value and luck.random() < 0.85:
-        name = luck.choice(sorted(value))
-        if luck.random() < 0.15:
+    if isinstance(value, dict) and value and random_state.random() < 0.85:
+        name = random_state.choice(sorted(value))
+        if random_state.random() < 0.15:
             return {key: each for key, each in value.items() if key != name}
-        return {**value, name: _mutated(value[name], luck)}
-    if isinstance(value, list) and value and luck.random() < 0.7:
-        at = luck.randrange(len(value))
-        return [*value[:at], _mutated(value[at], luck), *value[at + luck.randrange(1, 3) :]]
-    return luck.choice(JUNK)
+        return {**value, name: _mutated(value[name], random_state)}
+    if isinstance(value, list) and value and random_state.random() < 0.7:
+        at = random_state.randrange(len(value))
+        return [*value[:at], _mutated(value[at], random_state), *value[at + random_state.randrange(1, 3) :]]
+    return random_state.choice(JUNK)
 
 
-def forged_hashes(luck: random.Random, folder: Path) -> None:
+def forged_hashes(random_state: random.Random, folder: Path) -> None:
     """A history that was rewritten together with its hashes: any answer or refusal will do, but nothing else."""
-    base = luck.choice(bases()[:3])
+    base = random_state.choice(bases()[:3])
     path = put(base, folder)
     with Journal.open(path) as journal:
-        kind = luck.choice(("settings", "settings", "ranking", "failure", "event"))
+        kind = random_state.choice(("settings", "settings", "ranking", "failure", "event"))
         version = journal.version()
         kept = {"error": "ill"} if kind == "failure" else None
         if kind == "settings":
@@ -431,62 +435,69 @@ def forged_hashes(luck: random.Random, folder: Path) -> None:
             kept = last.payload
         with journal.writing():
             if kind == "event":
-                row, label = luck.choice(("r0", "r3", "none", "")), luck.choice(("high", "", "1", "nan", "van", "-3"))
-                at = luck.choice((1.0, 4e9, 1e15, -1.0))
+                row, label = (
+                    random_state.choice(("r0", "r3", "none", "")),
+                    random_state.choice(("high", "", "1", "nan", "van", "-3")),
+                )
+                at = random_state.choice((1.0, 4e9, 1e15, -1.0))
                 append(
                     journal.connection,
                     journal.replay,
-                    [Event(0, at, luck.choice(("label", "replace")), row, label)],
+                    [Event(0, at, random_state.choice(("label", "replace")), row, label)],
                     [],
                 )
             else:
-                text = luck.choice(("{", "", "[" * 99_999, "NaN", *[json.dumps(_mutated(kept, luck))] * 40))
+                text = random_state.choice(
+                    ("{", "", "[" * 99_999, "NaN", *[json.dumps(_mutated(kept, random_state))] * 40)
+                )
                 append(journal.connection, journal.replay, [], [(4e9, kind, version, text)])
     plain(lambda: read_all(path), path)
-    for words in (("doctor",), ("status", "--no-refresh"), ("tell", "r5", "1.5"), ("skip", "r10"), ("ask",)):
-        if words != ("ask",) or luck.random() < 0.2:
-            command(words[0], str(path), *words[1:])
+    for arguments in (("doctor",), ("status", "--no-refresh"), ("tell", "r5", "1.5"), ("skip", "r10"), ("ask",)):
+        if arguments != ("ask",) or random_state.random() < 0.2:
+            command(arguments[0], str(path), *arguments[1:])
 
 
-def of_the_version_before(luck: random.Random, folder: Path) -> None:
+def of_the_version_before(random_state: random.Random, folder: Path) -> None:
     """Files without hashes, in which a changed letter cannot be seen: read or refused, and nothing else."""
     path = folder / NAME
     unchained(path, ("a", "b", "c"))
     data = bytearray(path.read_bytes())
-    luck.choice(BYTES)(data, luck)
+    random_state.choice(BYTES)(data, random_state)
     path.write_bytes(data)
-    if luck.random() < 0.3:
-        forge(path, SCHEMA + LINES, luck)
+    if random_state.random() < 0.3:
+        forge(path, SCHEMA + LINES, random_state)
     read, _ = plain(lambda: Journal.open(path).close(), path)
     if read:
         with Journal.open(path) as journal:
             journal.check()
 
 
-def of_a_stranger(luck: random.Random, folder: Path) -> None:
+def of_somebody_else(random_state: random.Random, folder: Path) -> None:
     """A campaign that names a module of its own imports nothing, whatever is asked of it."""
     base = bases()[0]
     path = put(base, folder)
-    (folder / "of_a_stranger.py").write_text(f"open({str(folder / 'imported')!r}, 'w').close()\n")
+    (folder / "of_somebody_else.py").write_text(f"open({str(folder / 'imported')!r}, 'w').close()\n")
     sys.path.insert(0, str(folder))
     try:
         with Journal.open(path) as journal:
             brief = journal.settings["brief"]
-            spec = luck.choice(
+            spec = random_state.choice(
                 (
-                    {"loss": {"name": "of_a_stranger:Loss"}},
-                    {"model": {"name": "of_a_stranger:Model", "parameters": {}}},
-                    {"model": {"name": "bootstrap", "parameters": {"estimator": {"model": "of_a_stranger:Model"}}}},
+                    {"loss": {"name": "of_somebody_else:Loss"}},
+                    {"model": {"name": "of_somebody_else:Model", "parameters": {}}},
+                    {"model": {"name": "bootstrap", "parameters": {"estimator": {"model": "of_somebody_else:Model"}}}},
                 )
             )
             journal.update_settings(brief={**brief, **spec})
         uses = ("ask", "status", "status --no-refresh", "tell r5 1.5 --replace", "skip r10", "doctor")
-        words = luck.choice((*uses, f"report -o {folder / 'r.html'}", f"export -o {folder / 'e.csv'}")).split()
-        command(words[0], str(path), *words[1:])
-        assert not (folder / "imported").exists(), f"{words} imported a module of a stranger"
+        arguments = random_state.choice(
+            (*uses, f"report -o {folder / 'r.html'}", f"export -o {folder / 'e.csv'}")
+        ).split()
+        command(arguments[0], str(path), *arguments[1:])
+        assert not (folder / "imported").exists(), f"{arguments} imported a module of somebody else"
     finally:
         sys.path.remove(str(folder))
-        sys.modules.pop("of_a_stranger", None)
+        sys.modules.pop("of_somebody_else", None)
 
 
 KINDS = (
@@ -497,7 +508,7 @@ KINDS = (
     *(forged_lines,) * 3,
     *(forged_hashes,) * 2,
     of_the_version_before,
-    of_a_stranger,
+    of_somebody_else,
 )
 
 

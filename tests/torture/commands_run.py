@@ -18,7 +18,7 @@ MODEL = ["--model", "bayesian-ridge"]
 NUMBERS = ["--target", "y", "--id", "id", "--loss", "squared-error", *MODEL]
 
 
-def stakes(folder: Path, *words: str) -> tuple[int, str]:
+def stakes(folder: Path, *argv: str) -> tuple[int, str]:
     """The exit code of a command in that folder, and what it wrote to both streams; refuses what is a bug."""
     out, err = _stream("strict"), _stream("backslashreplace")  # as Python opens them
     here = {"HOME": str(folder), "XDG_CONFIG_HOME": str(folder), "XDG_STATE_HOME": str(folder), "STAKES_DEBUG": "1"}
@@ -30,11 +30,11 @@ def stakes(folder: Path, *words: str) -> tuple[int, str]:
         contextlib.redirect_stderr(err),
     ):
         warnings.simplefilter("ignore")
-        code = run(list(words))
-    said = _text(out) + _text(err)
-    assert code in (0, 1, 2), f"exit code {code} of {words!r}:\n{said[-4000:]}"
-    assert "bug in stakes" not in said, f"{words!r}:\n{said[-4000:]}"
-    return code, said
+        code = run(list(argv))
+    output = _text(out) + _text(err)
+    assert code in (0, 1, 2), f"exit code {code} of {argv!r}:\n{output[-4000:]}"
+    assert "bug in stakes" not in output, f"{argv!r}:\n{output[-4000:]}"
+    return code, output
 
 
 def _stream(errors: str) -> io.TextIOWrapper:

@@ -96,14 +96,14 @@ class _Child:
         return [line.decode() for line in lines]
 
 
-def _check(path: Path, tried: list[list[str]], told: Iterable[str], asked: Iterable[tuple[str, str]]) -> None:
+def _check(path: Path, tried: list[list[str]], recorded: Iterable[str], asked: Iterable[tuple[str, str]]) -> None:
     """Nothing that was acknowledged is lost, nothing that nobody tried is there, and no import is half done."""
     with Journal.open(path) as journal:
         journal.check()
         labels = {row: state.label for row, state in journal.states().items() if state.label is not None}
         asks = {(event.row, event.who) for event in journal.history() if event.kind == "ask"}
     assert all(float(label) == float(_label(row)) for row, label in labels.items()), labels
-    assert set(told) <= labels.keys(), f"lost: {set(told) - labels.keys()}"
+    assert set(recorded) <= labels.keys(), f"lost: {set(recorded) - labels.keys()}"
     known = {f"r{row}" for row in range(_KNOWN)}
     attempts = {row for rows in tried for row in rows}
     assert labels.keys() <= known | attempts, f"from nowhere: {labels.keys() - known - attempts}"
@@ -126,7 +126,7 @@ def case(number: int, folder: Path) -> None:
     Campaign.create(
         path, folder / "t.csv", "y", "squared-error", id_column="id", model=ModelSpec("bayesian-ridge")
     ).close()
-    tried, told, asked = list[list[str]](), list[str](), list[tuple[str, str]]()
+    tried, recorded, asked = list[list[str]](), list[str](), list[tuple[str, str]]()
     free = [f"r{row}" for row in range(_KNOWN, _ROWS)]
     rng.shuffle(free)
     for _ in range(_ROUNDS):
@@ -135,23 +135,23 @@ def case(number: int, folder: Path) -> None:
         for child in children:
             time.sleep(rng.expovariate(1 / 0.02))
             for line in child.kill():
-                kind, *words = line.split()
+                kind, *arguments = line.split()
                 assert kind != "failed", line
                 if kind == "asked":
-                    asked += [(row, words[-1]) for row in words[:-2]]
+                    asked += [(row, arguments[-1]) for row in arguments[:-2]]
                 else:
-                    (tried.append if kind == "tries" else told.extend)(words)
-        _check(path, tried, told, asked)
+                    (tried.append if kind == "tries" else recorded.extend)(arguments)
+        _check(path, tried, recorded, asked)
     if number % 3 == 0:
         row = free.pop()
-        words = [["tell", str(path), row, _label(row)], ["ask", str(path)]][number % 2]
-        process = subprocess.Popen([sys.executable, "-m", "stakes", *words], stdout=subprocess.PIPE, text=True)
+        arguments = [["tell", str(path), row, _label(row)], ["ask", str(path)]][number % 2]
+        process = subprocess.Popen([sys.executable, "-m", "stakes", *arguments], stdout=subprocess.PIPE, text=True)
         time.sleep(rng.uniform(0.0, 2.0))
         process.kill()
         out = process.communicate()[0]
-        tried += [[row]] if words[0] == "tell" else []
-        told += [row] if "1 recorded" in out else []
-        _check(path, tried, told, asked)
+        tried += [[row]] if arguments[0] == "tell" else []
+        recorded += [row] if "1 recorded" in out else []
+        _check(path, tried, recorded, asked)
 
 
 AREA = Area(name="kills", case=case, quick=8, seconds=120.0)

@@ -231,9 +231,9 @@ def _ensemble(rng: np.random.Generator) -> None:
     today = mp.log(mp.fsum(raised)) - mp.log(mp.fsum(masses))
 
     def regret(y: Any) -> Any:
-        chances = [_density((y - mp.mpf(label)) / mp.mpf(noise)) / mp.mpf(noise) for label in labels]
-        mass = mp.fdot(chances, masses)
-        return mass * (today - mp.log(mp.fdot(chances, raised)) + mp.log(mass))
+        densities = [_density((y - mp.mpf(label)) / mp.mpf(noise)) / mp.mpf(noise) for label in labels]
+        mass = mp.fdot(densities, masses)
+        return mass * (today - mp.log(mp.fdot(densities, raised)) + mp.log(mass))
 
     low, high = labels.min() - 13 * noise, labels.max() + 13 * noise
     nearest = np.pi * noise**2 / np.ptp(labels)  # singularity to the real line: where two members weigh the same

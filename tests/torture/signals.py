@@ -47,9 +47,9 @@ _HERE = {"t.csv", "c.stakes", "filled.csv"}
 _MADE = {"new.stakes", "asked.csv", "drawn.csv", "suggested.csv", "exported.csv", "report.html"}
 
 
-def _command(words: str) -> list[str]:
+def _command(arguments: str) -> list[str]:
     script = Path(sys.executable).with_name("stakes")
-    return [*([str(script)] if script.exists() else [sys.executable, "-m", "stakes"]), *words.split()]
+    return [*([str(script)] if script.exists() else [sys.executable, "-m", "stakes"]), *arguments.split()]
 
 
 def _prepare(folder: Path) -> None:

@@ -148,8 +148,8 @@ def campaign() -> bytes:
     """A campaign on the table of `write_numbers`."""
     with tempfile.TemporaryDirectory() as folder:
         write_numbers(Path(folder, "t.csv"))
-        code, said = stakes(Path(folder), "init", "c.stakes", "t.csv", *NUMBERS)
-        assert code == 0, said
+        code, output = stakes(Path(folder), "init", "c.stakes", "t.csv", *NUMBERS)
+        assert code == 0, output
         return Path(folder, "c.stakes").read_bytes()
 
 
@@ -214,14 +214,14 @@ def odd_text(random_state: random.Random) -> bytes:
     return data.getvalue().encode(encoding, errors="replace")
 
 
-def refused(path: Path, act: Callable[[], object], *words: str) -> None:
+def refused(path: Path, act: Callable[[], object], *needed: str) -> None:
     """Do something; if it is refused, then in words that name the file, or one of some others."""
-    said = None
+    message = None
     try:
         act()
     except StakesError as error:
-        said = str(error)
-    assert said is None or any(word in said for word in (path.name, *words)), said
+        message = str(error)
+    assert message is None or any(word in message for word in (path.name, *needed)), message
 
 
 def look(path: Path, random_state: random.Random) -> None:
@@ -264,12 +264,12 @@ def import_labels(path: Path, folder: Path) -> None:
     (folder / "c.stakes").write_bytes(campaign())
     with Campaign.open(folder / "c.stakes") as opened:
         before = opened.history()
-    code, said = stakes(folder, "import", "c.stakes", path.name)
+    code, output = stakes(folder, "import", "c.stakes", path.name)
     with Campaign.open(folder / "c.stakes") as opened:
         after = opened.history()
         opened.journal.check()
     assert after[: len(before)] == before
-    assert code == 0 or after == before, said
+    assert code == 0 or after == before, output
 
 
 def as_option(path: Path) -> None:
@@ -295,10 +295,10 @@ def case(number: int, folder: Path) -> None:
         elif how < 0.65:
             rank_pool(path)
         elif how < 0.8:
-            words = LINE if random_state.random() < 0.7 else FOREST
-            words = [*words, *(["--id", "id"] if random_state.random() < 0.7 else [])]
-            words += ["--ignore", "day", "--ignore", "time"] if random_state.random() < 0.5 else []
-            stakes(folder, "suggest", path.name, "--target", "y", *words, "-n", "2", "-o", "out.csv")
+            flags = LINE if random_state.random() < 0.7 else FOREST
+            flags = [*flags, *(["--id", "id"] if random_state.random() < 0.7 else [])]
+            flags += ["--ignore", "day", "--ignore", "time"] if random_state.random() < 0.5 else []
+            stakes(folder, "suggest", path.name, "--target", "y", *flags, "-n", "2", "-o", "out.csv")
         elif how < 0.92:
             import_labels(path, folder)
         else:

@@ -1,6 +1,6 @@
 """Rough weights and costs that declare nothing, against an integration that knows where they are rough.
 
-The family: a floor, and one to four of: a sigmoid of slope 1 to 1000 to the standard deviation; a step; a bump, bell or
+The family: a floor, and one to four of: a sigmoid of slope 1 to 1000 to the standard deviation; a step; a bump, RBF or
 box, 1/1000 to 1 standard deviation wide; a kink. Nothing is declared. The floor is 0 in some, where a sigmoid, step or
 kink leaves weight elsewhere. Costs of `FiniteActions` are of the same family. Labels tell 1e-6 to 1 - 1e-6 of the
 variance; beliefs are Gaussian, log-normal or ensembles of normals. The error must not exceed 1e-6, or what the
@@ -60,7 +60,7 @@ def random_rough(rng: Any) -> Rough:
     """One of the family."""
     parts: list[Callable[[Any], Any]] = []
     places: list[tuple[float, float]] = []
-    kinds = rng.choice(["sigmoid", "step", "bell", "box", "kink"], size=rng.integers(1, 5))
+    kinds = rng.choice(["sigmoid", "step", "rbf", "box", "kink"], size=rng.integers(1, 5))
     for kind in kinds:
         centre, height = float(rng.uniform(-3, 3)), float(np.exp(rng.uniform(np.log(0.1), np.log(10.0))))
         sign, width = float(rng.choice([-1.0, 1.0])), float(np.exp(rng.uniform(np.log(1e-3), 0.0)))
@@ -72,7 +72,7 @@ def random_rough(rng: Any) -> Rough:
         elif kind == "step":
             parts.append(lambda u, c=centre, h=height, s=sign: np.where(s * (u - c) > 0, h, 0.0))
             places.append((centre, 0.0))
-        elif kind == "bell":
+        elif kind == "rbf":
             parts.append(lambda u, c=centre, h=height, w=width: h * np.exp(-0.5 * ((u - c) / w) ** 2))
             places.append((centre, width))
         elif kind == "box":
@@ -81,7 +81,7 @@ def random_rough(rng: Any) -> Rough:
         else:
             parts.append(lambda u, c=centre, h=height, s=sign: h * np.maximum(s * (u - c), 0.0))
             places.append((centre, 0.0))
-    alone = set(kinds) <= {"bell", "box"}
+    alone = set(kinds) <= {"rbf", "box"}
     floor = 0.0 if rng.random() < 0.2 and not alone else float(np.exp(rng.uniform(np.log(1e-3), 0.0)))
     return Rough(lambda u: floor + sum(part(u) for part in parts), tuple(places))
 
@@ -104,7 +104,7 @@ def nodes_between(edges: Any) -> tuple[Any, Any]:
     return edges[..., :-1, None] + half * (1.0 + X), half * LENGTHS
 
 
-def bell(x: Any) -> Any:
+def rbf(x: Any) -> Any:
     """The standard normal density."""
     return np.exp(-0.5 * x * x) / np.sqrt(2.0 * np.pi)
 
@@ -253,7 +253,7 @@ def passing(weight: Rough, still: Any, place: float, tau: float, rest: float) ->
     for _ in range(45):
         centre = np.array([(low + high) / 2.0])
         u, lengths = nodes_between(np.sort(np.append(posterior_panels(still, centre, rest)[0], place))[None])
-        mass = lengths * weight(u) * bell((u - centre[:, None, None]) / rest)
+        mass = lengths * weight(u) * rbf((u - centre[:, None, None]) / rest)
         above = mass[u < place].sum() > tau * mass.sum()
         low, high = (centre[0], high) if above else (low, centre[0])
     return low
@@ -265,11 +265,11 @@ def gaussian_worth(
     """EUR of a standard normal target: the expected regret over eta, panel by panel."""
     root, rest = np.sqrt(rho), np.sqrt(1.0 - rho)
     still = edges_of(weight.places, -WINDOW, WINDOW)
-    regret = make(still, lambda u: weight(u) * bell(u))
+    regret = make(still, lambda u: weight(u) * rbf(u))
     outer = edges_of(weight.places, -REACH * root, REACH * root, rest, 0.75 * root)
     if tau is not None:
         u, lengths = nodes_between(still)
-        answer = quantile_of(tau, (lengths * weight(u) * bell(u))[None], still[None])[0]
+        answer = quantile_of(tau, (lengths * weight(u) * rbf(u))[None], still[None])[0]
         steep = [place + width * step for place, width in weight.places for step in (PASSED if width else [0.0])]
         kinks = [passing(weight, still, place, tau, rest) for place in [*steep, answer]]
         more = [*edges_of([(answer, 0.0)], -REACH * root, REACH * root, rest, 99.0), *kinks]
@@ -277,14 +277,14 @@ def gaussian_worth(
     total = 0.0
     for low, high in pairwise(outer):
         centre = low + (high - low) * (1.0 + X) / 2.0  # root eta
-        mass = (high - low) / 2.0 * LENGTHS / root * bell(centre / root)
+        mass = (high - low) / 2.0 * LENGTHS / root * rbf(centre / root)
         edges = posterior_panels(still, centre, rest)
         if whole:
             edges = np.sort(np.concatenate([edges, np.broadcast_to(still, (12, len(still)))], axis=1), axis=1)
 
         def again(edges: Any, centre: Any = centre) -> tuple[Any, Any]:
             u, lengths = nodes_between(edges)
-            return u, lengths * weight(u) * bell((u - centre[:, None, None]) / rest) / rest
+            return u, lengths * weight(u) * rbf((u - centre[:, None, None]) / rest) / rest
 
         total += float((mass * regret(Posterior(edges, again))).sum())
     return total
@@ -298,12 +298,12 @@ def finite_worth(costs: list[Rough], rho: float) -> tuple[float, float]:
 
     def expected(centre: Any) -> Any:
         u, lengths = nodes_between(posterior_panels(still, centre, rest, FAR_WINDOW))
-        mass = lengths * bell((u - centre[:, None, None]) / rest) / rest
+        mass = lengths * rbf((u - centre[:, None, None]) / rest) / rest
         return np.stack([(mass * cost(u)).sum((-2, -1)) for cost in costs], axis=-1)  # [J, A]
 
     u, lengths = nodes_between(still)
     rows = np.stack([cost(u) for cost in costs], axis=-1)
-    mass = (lengths * bell(u))[..., None]
+    mass = (lengths * rbf(u))[..., None]
     first = int(np.argmin((mass * rows).sum((0, 1))))
     most = float((mass[..., 0] * (rows[..., first] - rows.min(-1))).sum())
     reach = REACH if most > 1e-6 * rows.max() else FAR_REACH
@@ -315,7 +315,7 @@ def finite_worth(costs: list[Rough], rho: float) -> tuple[float, float]:
     centre, steps = (each.ravel() for each in nodes_between(outer))
     values = np.concatenate([expected(part) for part in np.array_split(centre, 40)])
     gains = values[:, first] - values.min(1)
-    return float((steps / root * bell(centre / root) * gains).sum()), most
+    return float((steps / root * rbf(centre / root) * gains).sum()), most
 
 
 def switch(expected: Callable[[Any], Any], low: float, high: float, before: int, after: int) -> float:
@@ -354,7 +354,7 @@ def ensemble_worth(weight: Rough, make: Callable[..., Any], belief: NormalEnsemb
 
     def members(u: Any) -> Any:
         away = (u[..., None] - mean) / sd
-        return weight(u)[..., None] * bell(away) / sd  # [..., K]
+        return weight(u)[..., None] * rbf(away) / sd  # [..., K]
 
     regret = make(still, lambda u: members(u) @ shares)
     centre, spread = belief.candidate_mean[0], belief.candidate_sd[0]
@@ -362,7 +362,7 @@ def ensemble_worth(weight: Rough, make: Callable[..., Any], belief: NormalEnsemb
     if tau is not None:
         outer = np.unique(np.concatenate([outer, passing_labels(weight, members, still, tau, belief)]))
     y, steps = (each.ravel() for each in nodes_between(outer))
-    joint = steps[:, None] * shares * bell((y[:, None] - centre) / spread) / spread  # [J, K]
+    joint = steps[:, None] * shares * rbf((y[:, None] - centre) / spread) / spread  # [J, K]
     total = 0.0
     for part in np.array_split(joint, max(1, len(y) // 64)):
 

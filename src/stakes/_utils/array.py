@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_array, to_device
+from array_api_compat import array_namespace, device, is_array_api_obj, is_numpy_array, is_torch_array, to_device
 from numpy.polynomial import Chebyshev
 from scipy.special import erfcx
 
@@ -29,10 +29,13 @@ SINGLE_NOTHING = 1e-30
 """A probability below this counts as 0: its inverse may leave the range of single precision."""
 SINGLE_EMPTY = 1e-6
 """Of a mass: what is left of it in single precision is rounding."""
+AGREED = 64 * float(np.finfo(float).eps)
+"""By which members differ that agree: rounding of double precision."""
 _ON_DEVICE = 2**24  # numbers of a block: 128 MiB, which takes longer to read than a kernel takes to start
 
 
 _NUMPY = array_namespace(np.zeros(0))
+_LIBRARIES: dict[type, Namespace] = {}
 
 
 def namespace(*arrays: Array) -> Namespace:
@@ -42,7 +45,13 @@ def namespace(*arrays: Array) -> Namespace:
             break
     else:
         return _NUMPY if arrays else array_namespace()
-    return array_namespace(*(array for array in arrays if is_array_api_obj(array)))
+    kind = type(array)
+    if kind in _LIBRARIES and all(type(each) is kind for each in arrays):
+        return _LIBRARIES[kind]
+    found = array_namespace(*(array for array in arrays if is_array_api_obj(array)))
+    if is_torch_array(array):
+        _LIBRARIES[kind] = found
+    return found
 
 
 def asarrays(**values: Any) -> tuple[Array, ...]:

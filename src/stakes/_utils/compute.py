@@ -4,8 +4,8 @@ Loops are compiled where numba is installed (the extra `fast`), when they are fi
 finds a place; each has a NumPy path that gives the same. They let go of the interpreter's lock, so that blocks of work
 run side by side in threads.
 
-Workers are those that joblib is told of: threads or processes here, or a cluster. `joblib.parallel_config` says which
-they are where the caller does not. Parts are cut before it is known how many workers there are, and within a part
+Workers are those of joblib: threads or processes here, or a cluster. `joblib.parallel_config` says which they are where
+the caller does not. Parts are cut before it is known how many workers there are, and within a part
 nothing runs side by side, so that results are the same on one and on many.
 """
 

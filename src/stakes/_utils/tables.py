@@ -3,7 +3,7 @@
 Networks also take rows of any shape (images [N, 1, 8, 8]) and dicts of arrays, a part of each row in each of them.
 
 No library of tables is imported: each is known by what it offers (`iloc`: pandas; `to_series`: polars; `column_names`:
-Arrow; `tocsr`: sparse matrices). Rows are told apart by position. Tables are checked at the door: rows of one kind,
+Arrow; `tocsr`: sparse matrices). Rows differ by position. Tables are checked at the door: rows of one kind,
 finite numbers, the columns that are expected; errors name the place. Sizes: N rows, p columns.
 """
 

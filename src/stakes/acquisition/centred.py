@@ -36,6 +36,7 @@ import numpy as np
 from array_api_compat import is_numpy_array, is_torch_array
 
 from stakes._utils.array import (
+    AGREED,
     SINGLE_EMPTY,
     SINGLE_NOTHING,
     Array,
@@ -66,13 +67,12 @@ from stakes.acquisition.votes import (
     fused_form_of_votes,
     has_fused_kernel,
     held_numbers,
-    margins,
     relative_statistics,
     relative_weights,
     weight_ratio,
 )
 from stakes.beliefs import CategoricalEnsemble, NormalEnsemble, VoteEnsemble
-from stakes.beliefs.categorical import member_shares, probability_rows
+from stakes.beliefs.categorical import are_members_alike, member_shares, probability_rows
 from stakes.exceptions import StakesError
 from stakes.losses import BrierLoss, CostMatrix, LogLoss, Loss, SquaredError, ZeroOne
 from stakes.losses.weights import ClassWeights
@@ -86,7 +86,6 @@ _LIGHTEST_IN_DOUBLE = 1e-12
 _WEIGHTS_APART = 100.0  # 1 + rbar may then be 1 / 100, of which single precision keeps five digits
 _WEIGHTS_APART_IN_DOUBLE = 1e6  # and double precision ten
 _EMPTY_IN_DOUBLE = 1e-14  # of a mass: what is left of it is rounding
-_AGREED = 64 * float(np.finfo(float).eps)  # by which members differ that agree: rounding
 _ALL_BUT_GONE = -1.0 + float(np.finfo(float).eps)  # q where a probability is 0
 _NEGLIGIBLE = 1e-300  # a probability whose inverse leaves the range of numbers
 _NEAR = 1e-3  # where all q are below, the series of (1 + q) log(1 + q) - q is good to 1e-15
@@ -121,7 +120,7 @@ def terms_of(loss: Any, belief: CategoricalEnsemble, shares: Array) -> Terms:
     return (_action_terms if loss.finite_actions else _class_terms)(loss, belief, shares)
 
 
-def shares_and_heights(loss: Any, means: Array, shares: Array) -> tuple[Array, Array]:
+def _shares_and_heights(loss: Any, means: Array, shares: Array) -> tuple[Array, Array]:
     """[M, C] each: s_z and W_c h_z, for contexts with means [M, C] that come up as often as `shares` [M] say.
 
     Weights are over the largest of them, which `relative_weights` knows.
@@ -139,7 +138,7 @@ def shares_and_heights(loss: Any, means: Array, shares: Array) -> tuple[Array, A
 def _class_terms(loss: Any, belief: CategoricalEnsemble, shares: Array) -> Terms:
     xp, weights = namespace(belief.contexts), member_shares(belief.member_weights)
     means, gaps = centred(belief.contexts, weights)  # [M, C], [M, C, K]
-    (share, heights), gaps = shares_and_heights(loss, means, shares), gaps * (weights * gaps.shape[2])
+    (share, heights), gaps = _shares_and_heights(loss, means, shares), gaps * (weights * gaps.shape[2])
     if loss.class_weights is not None:
         mean = xp.sum(share[..., None] * gaps, axis=1, keepdims=True)  # [M, 1, K]
         gaps = xp.concat([gaps, mean], axis=1)
@@ -221,7 +220,7 @@ def centred(members: Array, weights: Array) -> tuple[Array, Array]:
     gaps -= means[..., None]
     gaps *= inverse[..., None]
     if 0 not in gaps.shape and _some_may_agree(gaps):
-        agreed = xp.maximum(xp.max(gaps, axis=2), -xp.min(gaps, axis=2)) <= _AGREED
+        agreed = xp.maximum(xp.max(gaps, axis=2), -xp.min(gaps, axis=2)) <= AGREED
         if bool(xp.any(agreed)):
             gaps = xp.where(agreed[..., None], xp.zeros_like(gaps), gaps)
     return means, gaps
@@ -231,15 +230,18 @@ def _some_may_agree(gaps: Array) -> bool:
     """Whether members [n, C, K] may agree about some class: by the sum of squares, which is quicker than both ends."""
     if not is_numpy_array(gaps):
         return True
-    return bool((np.einsum("nck,nck->nc", gaps, gaps) <= gaps.shape[2] * _AGREED**2).any())
+    return bool((np.einsum("nck,nck->nc", gaps, gaps) <= gaps.shape[2] * AGREED**2).any())
 
 
 def within_reach(
     loss: Any, belief: CategoricalEnsemble, lightest: float = _LIGHTEST, apart: float = _WEIGHTS_APART
 ) -> bool:
     """Whether r keeps its digits: no class outweighs another by far, and no member counts for next to nothing."""
-    least = namespace(belief.member_weights).min(belief.member_weights)
-    return weight_ratio(loss) <= apart and float(least) >= lightest
+    if weight_ratio(loss) > apart:
+        return False
+    if are_members_alike(belief):
+        return bool(1.0 / belief.member_weights.shape[0] >= lightest)
+    return float(namespace(belief.member_weights).min(belief.member_weights)) >= lightest
 
 
 def is_large_ensemble(belief: CategoricalEnsemble) -> bool:
@@ -462,7 +464,7 @@ def _centre(probabilities: Any, weights: Any, means: Any, centred: Any) -> None:
             scale = 1.0 / means[n, c] if means[n, c] > _NEGLIGIBLE else 0.0
             for k in range(probabilities.shape[1]):
                 gap = (per_row[k] * probabilities[n, k, c] - means[n, c]) * scale
-                centred[n, c, k] = gap if abs(gap) > _AGREED else 0.0
+                centred[n, c, k] = gap if abs(gap) > AGREED else 0.0
 
 
 @loop
@@ -661,7 +663,8 @@ def fused_form(precision: Precision = "float16") -> Form:
     """The kernel for ensembles of classes on a GPU in a precision of choice, for `score(..., form=...)`.
 
     Only the covariance of members is rounded, and sums are in float32. `find_form` takes float16, or float32 for up to
-    32 members, over which rounding does not average out; a small ensemble it leaves to the general route.
+    32 members, over which rounding does not average out, and for small ensembles that came in float32; small ones in
+    float64 it leaves to the general route.
 
     Args:
         precision: "float16", which ranks as float64 does; "bfloat16", with a wider range and an eighth of its accuracy;
@@ -704,39 +707,42 @@ def _is_served(loss: Any, belief: Any) -> bool:
 def _member_sums(loss: Any, belief: CategoricalEnsemble, shares: Any, precision: str) -> Any:
     from stakes.gpu.centred import member_sums
 
-    terms = terms_of(loss, belief, shares)
-    of = member_sums(terms, belief.n_classes, belief.member_weights, precision)
-    return lambda block: log_of(check_finite(of(block))) + terms.log_scale
+    of, log_scale = member_sums(loss, belief, shares, precision)
+    return lambda block: _logs(of(block), log_scale)
 
 
-def _where_large(form: Form, otherwise: Form | None, most_members: float = math.inf) -> Form:
-    """The form for large ensembles of no more members than that."""
+def _logs(sums: Array, log_scale: float) -> Array:
+    """[n]: of what kernels add up, which is below 0 by rounding only; who reads it sees whether it is finite."""
+    logs = sums.clamp_min(0.0).log()
+    return logs + log_scale if log_scale else logs
+
+
+def _where(form: Form, is_for: Callable[[CategoricalEnsemble], bool], otherwise: Form | None) -> Form:
+    """The form for some of the ensembles that it serves."""
 
     def serves(loss: Any, belief: CategoricalEnsemble) -> bool:
-        few = belief.member_weights.shape[0] <= most_members
-        return few and is_large_ensemble(belief) and form.serves(loss, belief)
+        return is_for(belief) and form.serves(loss, belief)
 
     return replace(form, serves=serves, otherwise=otherwise)
 
 
+def _is_nearly_exact(belief: CategoricalEnsemble) -> bool:
+    """Whether products are in float32: of few members, or of few rows that came in it."""
+    if is_large_ensemble(belief):
+        return int(belief.member_weights.shape[0]) <= _FEW
+    return bool(belief.like.dtype == namespace(belief.like).float32)
+
+
 def _kernel_or(otherwise: Form | None) -> Form:
     """The kernel where there is a GPU."""
-    return _where_large(fused_form("float32"), _where_large(fused_form("float16"), otherwise), _FEW)
-
-
-def vote_terms(loss: Any, belief: VoteEnsemble, shares: Any) -> tuple[Any, ...]:
-    """What the contexts bring to sums over counts: arguments of `stakes.gpu.centred.vote_job`."""
-    means = double(margins(belief.contexts, belief.n_classes)) / belief.contexts.shape[1]  # [M, C]
-    kind = "square" if isinstance(loss, BrierLoss) else "log"
-    weighted = loss.class_weights is not None
-    return kind, weighted, belief.contexts, means, *shares_and_heights(loss, means, shares)
+    return _where(fused_form("float32"), _is_nearly_exact, _where(fused_form("float16"), is_large_ensemble, otherwise))
 
 
 def _vote_sums(loss: Any, belief: VoteEnsemble, shares: Any) -> Any:
     from stakes.gpu.centred import vote_sums
 
-    of, log_scale = vote_sums(*vote_terms(loss, belief, shares)), relative_weights(loss)[1]
-    return lambda block: log_of(check_finite(of(block))) + log_scale
+    of, log_scale = vote_sums(loss, belief, shares), relative_weights(loss)[1]
+    return lambda block: _logs(of(block), log_scale)
 
 
 def _vote_costs(loss: Any, belief: VoteEnsemble, shares: Any) -> Any:

@@ -108,7 +108,7 @@ class ClassBatch:
         self.limit = min(max_configurations, max(_FEWEST, _WORK // cells))
         self.most = max(max_configurations, len(self.shares)) if isinstance(belief, VoteEnsemble) else self.limit
         self.rows = self.shares[None, :] if configurations is None else configurations  # [Q, K]
-        self.told = np.zeros(len(self.places))  # [m]: what the labels so far save, over the unit
+        self.saved = np.zeros(len(self.places))  # [m]: what the labels so far save, over the unit
         self.paths: Host | None = None  # [Q]: what the labels save along each path, since paths are drawn
         self.known: tuple[int, Host] | None = None  # the candidate looked at last, and what it adds [Q, m]
 
@@ -128,12 +128,12 @@ class ClassBatch:
 
     def log_joint(self) -> float:
         """The log of what the labels so far are worth."""
-        return float(self._log(self.told.sum()))
+        return float(self._log(self.saved.sum()))
 
     def log_contexts(self) -> Array:
         """[M]: the log of p(c) times what the labels so far save there."""
         logs = np.full(self.belief.n_contexts, -np.inf)
-        logs[self.places] = self._log(self.told)
+        logs[self.places] = self._log(self.saved)
         return constant(logs, self.like)
 
     def log_most(self) -> Array:
@@ -142,7 +142,7 @@ class ClassBatch:
 
     def log_reduction(self, candidate: int) -> float:
         """That of `log_reductions` for one candidate."""
-        return float(self._log(self.told.sum() + max(0.0, self._added(candidate).sum())))
+        return float(self._log(self.saved.sum() + max(0.0, self._added(candidate).sum())))
 
     def log_reductions(self, count: int = 1, prices: Array | None = None) -> Array:
         """[N]: of what the labels so far are worth, and what that of each candidate adds to it.
@@ -155,7 +155,7 @@ class ClassBatch:
             places = self._finalists(np.asarray(on_host(prices), dtype=float))
         gains = np.zeros(self.belief.n_candidates)
         gains[places] = self._gains(places, count)
-        return constant(self._log(self.told.sum() + gains), self.like)
+        return constant(self._log(self.saved.sum() + gains), self.like)
 
     def variance_gains(self) -> Array:
         """[N]: the gain of the Brier score on top of the same configurations."""
@@ -167,8 +167,8 @@ class ClassBatch:
     def add(self, candidate: int) -> float:
         """Let each configuration go on with the candidate's labels, or with one that is drawn."""
         added = self._added(candidate)  # [Q, m]
-        self.told = self.told + added.sum(axis=0)
-        error, total, count = 0.0, float(self.told.sum()), len(self.rows)
+        self.saved = self.saved + added.sum(axis=0)
+        error, total, count = 0.0, float(self.saved.sum()), len(self.rows)
         if self.paths is not None:
             self.paths = self.paths + count * added.sum(axis=1)  # each path has 1 / Q of the mass
             if total > 0 and count > 1:

@@ -866,7 +866,7 @@ class MemberTable(NamedTuple):
 def member_tables(loss: AnyLoss, belief: Any, *, marked: bool = True) -> list[tuple[slice, MemberTable]]:
     """Which contexts each table is of, and the tables: one, or under a loss for each context those of neighbours.
 
-    Losses with finitely many actions are told apart by the costs that they expect and by nothing else: neighbours with
+    Losses with finitely many actions differ by the costs that they expect and by nothing else: neighbours with
     such losses share a table of costs, in which an action that one of them lacks is its last once more.
 
     Args:

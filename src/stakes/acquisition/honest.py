@@ -665,9 +665,9 @@ class _Hypotheses:
     def worth(self, batch: tuple[int, ...]) -> _Worth:
         """What the labels of a batch are worth, over the scale."""
         size, count, n_contexts = len(self.setting.shares), self.setting.draws, self.latent.n_contexts
-        mean, root, told = self._told(batch)
+        mean, root, loadings = self._label_moments(batch)
         steps = ndtri(self.draws.of(len(batch))[..., 0])  # [S, R, n]
-        rest = np.maximum(on_host(double(self.latent.variance)) - np.sum(told**2, axis=1), 0.0)  # [S, M]
+        rest = np.maximum(on_host(double(self.latent.variance)) - np.sum(loadings**2, axis=1), 0.0)  # [S, M]
         totals, contexts, logs, truths = [], np.zeros(n_contexts), [], np.nonzero(self.setting.shares > 0)[0]
         changes = np.zeros((2, self.groups.count))  # of truths that are not in the group: sums, and their shares
         for k in truths:
@@ -675,7 +675,7 @@ class _Hypotheses:
             white = np.linalg.solve(root, np.swapaxes(y - mean[:, None, :], 1, 2))  # [S, n, R]
             diagonal = np.log(np.diagonal(root, axis1=1, axis2=2)).sum(axis=1)
             logs.append((-0.5 * np.sum(white**2, axis=1) - diagonal[:, None]).T)  # [R, S]
-            moved = np.einsum("snr,snm->srm", white, told) + on_host(double(self.latent.mean))[:, None, :]
+            moved = np.einsum("snr,snm->srm", white, loadings) + on_host(double(self.latent.mean))[:, None, :]
             after = _relative(self.others[k] + logs[-1])  # [R, S]
             for part in slices(count, max(1, _CONTEXTS_AT_ONCE // (n_contexts * size))):
                 each = [self._saved(k, run, after[part], moved[:, part], rest) for run in self.runs]
@@ -690,7 +690,7 @@ class _Hypotheses:
         found = np.concatenate(totals), contexts, np.zeros(len(truth)), changes[0] / changes[1]
         return _tally(self.setting, self.groups, rows, *found)
 
-    def _told(self, batch: tuple[int, ...]) -> tuple[Host, Host, Host]:
+    def _label_moments(self, batch: tuple[int, ...]) -> tuple[Host, Host, Host]:
         """[S, n], [S, n, n], [S, n, M]: means of labels, the root of their covariance, what they tell of targets."""
         latent, places = self.latent, list(batch)
         mean, variance = (

@@ -140,13 +140,13 @@ def _squared_error(loss: SquaredError, belief: GaussianMixtureBelief) -> Reducti
         total = xp.sum(nodes.mass, axis=-1)  # [n, J]: p_j
         share = ratio(nodes.mass, total[..., None] + xp.zeros_like(nodes.mass))  # [n, J, S]
         root = xp.sqrt(total)[..., None]
-        told, within = root * (share - double(block.weights)), root * share * nodes.places()
-        told, within = (xp.permute_dims(each, (0, 2, 1)) for each in (told, within))  # [n, S, J]
+        shifted, within = root * (share - double(block.weights)), root * share * nodes.places()
+        shifted, within = (xp.permute_dims(each, (0, 2, 1)) for each in (shifted, within))  # [n, S, J]
         within_turned = xp.matrix_transpose(within)
         slopes = xp.permute_dims(slopes_of(block), (1, 0, 2))  # [n, S, M]
         pull = xp.matmul(xp.matmul(within, within_turned), slopes)
-        pull = pull + 2.0 * xp.matmul(xp.matmul(within, xp.matrix_transpose(told)), away)
-        between = xp.matmul(xp.matmul(told, xp.matrix_transpose(told)), away)
+        pull = pull + 2.0 * xp.matmul(xp.matmul(within, xp.matrix_transpose(shifted)), away)
+        between = xp.matmul(xp.matmul(shifted, xp.matrix_transpose(shifted)), away)
         found = xp.sum(pull * slopes, axis=1) + xp.sum(between * away, axis=1)
         return xp.where(found > 0, found, xp.zeros_like(found)), nodes.served  # below 0 by rounding only
 
@@ -417,7 +417,7 @@ class MixtureBatch:
         self.most = min(max_configurations, _FEWER_SAMPLES if many else _SAMPLES)
         largest = xp.max(self.left.candidate_variance, axis=0, keepdims=True)
         self.least = xp.broadcast_to(_KNOWN * largest, (size, belief.n_candidates))  # of labels that are known
-        self.log_told = filled(belief.n_contexts, -math.inf, like)  # [M]: of p(c) times what the labels save
+        self.log_saved = filled(belief.n_contexts, -math.inf, like)  # [M]: of p(c) times what the labels save
         self.log_error, self.sampled = -math.inf, False
 
     @property
@@ -427,11 +427,11 @@ class MixtureBatch:
 
     def log_joint(self) -> float:
         """The log of what the labels so far are worth."""
-        return float(log_sum(self.log_told))
+        return float(log_sum(self.log_saved))
 
     def log_contexts(self) -> Array:
         """[M]: the log of p(c) times what the labels so far save there."""
-        return self.log_told
+        return self.log_saved
 
     def log_most(self) -> Array:
         """[M]: the log of p(c) times what is saved there once the target is known."""
@@ -458,7 +458,7 @@ class MixtureBatch:
         if self.sampled:
             self.log_error = float(np.logaddexp(self.log_error, 2.0 * _log_standard_error(log_sum(each, axis=1))))
         gains = log_sum(each + log_of(self.mass)[:, None], axis=0)
-        self.log_told = log_sum(xp.stack([self.log_told, gains]), axis=0)
+        self.log_saved = log_sum(xp.stack([self.log_saved, gains]), axis=0)
         sd = xp.sqrt(self.left.candidate_variance[:, candidate])  # [S]
         nodes = self._nodes_of(candidate) if self.labels.shape[2] == 0 else None
         if nodes is None:
@@ -558,11 +558,11 @@ class MixtureBatch:
         assert rows is not None
         row = double(rows(candidate) if callable(rows) else rows[:, candidate, :])  # [S, N]
         explained = xp.matmul(self.candidates, self.candidates[:, candidate, :, None])[..., 0]
-        told = (row - explained) / sd[:, None]  # [S, N]
+        loading = (row - explained) / sd[:, None]  # [S, N]
         share = left.covariance[:, candidate, :] / sd[:, None]  # [S, M]
-        rest = left.candidate_variance - told**2
+        rest = left.candidate_variance - loading**2
         known = rest <= self.least
-        covariance = left.covariance - told[..., None] * share[:, None, :]
+        covariance = left.covariance - loading[..., None] * share[:, None, :]
         variance = left.variance - share**2
         self.left = replaced(
             left,
@@ -570,7 +570,7 @@ class MixtureBatch:
             candidate_variance=xp.where(known, self.least, rest),
             covariance=xp.where(known[..., None], xp.zeros_like(covariance), covariance),
         )
-        self.candidates = xp.concat([self.candidates, told[..., None]], axis=2)
+        self.candidates = xp.concat([self.candidates, loading[..., None]], axis=2)
         self.contexts = xp.concat([self.contexts, share[..., None]], axis=2)
 
 

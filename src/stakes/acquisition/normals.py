@@ -383,7 +383,7 @@ class _Members(NamedTuple):
         return _Series(contexts, half, np.ascontiguousarray(members).reshape(len(self.weights), -1), mean, middle)
 
 
-class _Told(NamedTuple):
+class _LabelMasses(NamedTuple):
     """What some labels tell of the members: their masses, less those of all labels, as a product of two factors."""
 
     whole: Any
@@ -394,7 +394,7 @@ class _Told(NamedTuple):
     """[R, K]"""
 
     @classmethod
-    def of(cls, masses: Any, weights: Any) -> _Told:
+    def of(cls, masses: Any, weights: Any) -> _LabelMasses:
         """From masses u [J, K]: few factors will do, as members that are alike see labels alike."""
         whole = np.sum(masses, axis=1)
         gaps = masses - whole[:, None] * weights
@@ -421,18 +421,18 @@ def _settled(series: list[_Series], labels: _Labels) -> Iterator[tuple[_Series, 
 
     At contexts where labels do not agree with every other of them they are laid half as far apart, until they do.
     """
-    told = [_Told.of(labels.masses(), labels.weights)]
+    levels = [_LabelMasses.of(labels.masses(), labels.weights)]
     for each in series:
-        regrets = told[0].regrets(each)
+        regrets = levels[0].regrets(each)
         found, before, earlier = (step * np.sum(regrets[::step], axis=0) for step in (1, 2, 4))
         far = np.flatnonzero(_moved(found, before) | _moved(before, earlier, _EARLIER))  # two may agree by chance
         for level in range(1, 1 + _MOST_EFFORT):
             if not len(far):
                 break
-            if len(told) == level:
-                told.append(_Told.of(labels.halved(level - 1).masses(0.5), labels.weights))
+            if len(levels) == level:
+                levels.append(_LabelMasses.of(labels.halved(level - 1).masses(0.5), labels.weights))
             before = found[far]
-            found[far] = 0.5 * (before + np.sum(told[level].regrets(each.take(far)), axis=0))
+            found[far] = 0.5 * (before + np.sum(levels[level].regrets(each.take(far)), axis=0))
             moves = _moved(found[far], before)
             far, before = far[moves], before[moves]
         error = np.max(abs(found[far] - before) / (found[far] + _NO_REGRET)) if len(far) else 0.0

@@ -340,8 +340,8 @@ def _integrated(loss: Any, integrand: Any, belief: GaussianBelief, under: Under)
 
     def integrated(block: GaussianBelief) -> Array:
         xp, reductions = namespace(block.mean), of(under(block))
-        told = xp.where(block.rho > 0, reductions, xp.zeros_like(reductions))  # no label tells of the others
-        return xp.astype(told, block.mean.dtype)
+        values = xp.where(block.rho > 0, reductions, xp.zeros_like(reductions))  # no label tells of the others
+        return xp.astype(values, block.mean.dtype)
 
     return integrated, log_scale
 

@@ -91,7 +91,7 @@ _HALVINGS = 3  # of such a step at most
 _FEW_BEYOND = 7.0  # standard deviations of a density that is integrated for itself
 _FEW_CONTEXTS = 16  # that are not worth a table of rates
 _FEW_ETA, _FEW_REACH = 0.4, 6.0  # standard deviations: nodes of a label, and its ends: the mass beyond is 2e-9
-_LEAST_TOLD = 1e-8  # rho, below which a reduction over rho is as good as constant, and moves of answers are lost
+_LEAST_RHO = 1e-8  # rho, below which a reduction over rho is as good as constant, and moves of answers are lost
 _ROUGHLY = 2e-3  # by which a third of the nodes may differ: 1e-8 is left of all of them
 _FEW_ROUGHLY = 1e-4  # the same of rates, which bend quickly where a weight kinks and little is left to learn
 _CHECKED = np.asarray(
@@ -622,11 +622,11 @@ class FewRegrets:
 
     def at(self, rho: Host) -> Host | None:
         """[N, M]: reductions, over W; None where nodes do not do, or would be too many."""
-        told = np.clip(np.ravel(rho), _LEAST_TOLD, 1.0)  # below, in proportion to rho
+        clipped = np.clip(np.ravel(rho), _LEAST_RHO, 1.0)  # below, in proportion to rho
         context = np.ravel(np.arange(rho.shape[1]) + np.zeros(rho.shape, np.int64))
-        ratios = np.sqrt((1.0 - told) / told)
+        ratios = np.sqrt((1.0 - clipped) / clipped)
         level = np.maximum(np.ceil(np.log2(_FEW_STEP / (_STEP * np.maximum(ratios, 1e-9)))), 0.0)
-        values, left = np.empty(len(told)), np.arange(len(told))
+        values, left = np.empty(len(clipped)), np.arange(len(clipped))
         for halving in range(_HALVINGS + 1):
             steps = _FEW_STEP * 0.5 ** (level + halving)
             if float(np.sum(2.0 * _REACH / steps[left])) > _MOST_FEW:
@@ -634,10 +634,10 @@ class FewRegrets:
             poor = []
             for each in np.unique(level[left]):
                 at = left[level[left] == each]
-                values[at], good = self._at(told[at], context[at], float(steps[at[0]]))
+                values[at], good = self._at(clipped[at], context[at], float(steps[at[0]]))
                 poor.append(at[~good])
             if not len(left := np.concatenate(poor)):
-                return np.reshape(values * (np.ravel(rho) / told), rho.shape)
+                return np.reshape(values * (np.ravel(rho) / clipped), rho.shape)
         return None
 
     def _at(self, rho: Host, context: Any, step: float) -> tuple[Host, Any]:

@@ -77,6 +77,11 @@ AT_ONCE = 8
 and for many."""
 Block: TypeAlias = Callable[[], Array]
 """A block of candidates that is still to be computed: reductions [n, m]."""
+_NOT_FINITE = (
+    "the expected loss is not finite: the weight or the transform grows too fast for this belief. Give the logarithm "
+    "of a weight that overflows, Weight(function, log=...); give targets and costs in units in which they are not "
+    "beyond 1e100."
+)
 _PAIRS = 2**17  # of candidates and contexts, beyond which what is made of them leaves the cache
 _CONTEXTS = 256  # contexts integrated at a time where there are no candidates
 
@@ -396,12 +401,14 @@ def _holds(info: Any, log_value: float) -> bool:
 def check_finite(values: Array) -> Array:
     """`values`, or an error where they are not finite."""
     if not bool(namespace(values).all(namespace(values).isfinite(values))):
-        raise FloatingPointError(
-            "the expected loss is not finite: the weight or the transform grows too fast for this belief. Give the "
-            "logarithm of a weight that overflows, Weight(function, log=...); give targets and costs in units in which "
-            "they are not beyond 1e100."
-        )
+        raise FloatingPointError(_NOT_FINITE)
     return values
+
+
+def check_logs(logs: Array) -> Array:
+    """`logs` of numbers at least 0, or an error where those are not finite."""
+    _top(logs)
+    return logs
 
 
 def _matrix(form: Form, loss: AnyLoss, belief: Belief, memory_limit: int | None) -> Array:
@@ -498,18 +505,28 @@ def score(
         log_scores = _in_blocks(form, worth, loss, belief, memory_limit, n_jobs)
     if costs is not None:
         log_scores = log_scores - namespace(belief.like).log(checked_costs(costs, belief))
-    relative, top = _relative(log_scores)
-    if not return_log_scale:
-        return unscaled(relative, top, belief)
-    return namespace(relative).astype(relative, belief.like.dtype), top
+    xp, dtype = namespace(belief.like), belief.like.dtype
+    if return_log_scale:
+        relative, top = _relative(log_scores)
+        return xp.astype(relative, dtype), top
+    if (top := _top(log_scores)) > -math.inf:
+        dtype = _holding(top, dtype, xp)
+    return xp.astype(xp.exp(log_scores), dtype)
 
 
 def _relative(log_scores: Array) -> tuple[Array, float]:
     """[N]: scores over the largest, and the log of that."""
-    xp = namespace(log_scores)
-    top = float(xp.max(log_scores)) if log_scores.shape[0] else -math.inf
+    top = _top(log_scores)
     top = top if math.isfinite(top) else 0.0
-    return xp.exp(log_scores - top), top
+    return namespace(log_scores).exp(log_scores - top), top
+
+
+def _top(log_scores: Array) -> float:
+    """The largest, -inf where there is none, or an error where they are not of finite numbers."""
+    top = float(namespace(log_scores).max(log_scores)) if log_scores.shape[0] else -math.inf
+    if not top < math.inf:  # which is no number where one of them is not
+        raise FloatingPointError(_NOT_FINITE)
+    return top
 
 
 def prepare_score(loss: AnyLoss, *, context_weights: Any = None) -> Callable[[Belief], tuple[Array, float]]:
@@ -575,7 +592,7 @@ def log_scorer(form: Form, loss: AnyLoss, belief: Belief, context_weights: Any) 
     if form.total is None:
         return lambda block: _one_by_one(form, loss, block, weights, None, None)
     worth = form.total.prepare(loss, belief, weights)
-    return lambda block: _in_blocks(form, worth, loss, block, None, None)
+    return lambda block: check_logs(_in_blocks(form, worth, loss, block, None, None))
 
 
 def _in_blocks(
@@ -589,6 +606,8 @@ def _in_blocks(
     """[N]: log scores, of as many candidates at a time as the limit has room for."""
     assert form.total is not None
     step = max(1, numbers_within(memory_limit, belief) // form.total.numbers(loss, belief))
+    if belief.n_candidates <= step:
+        return _block_totals(worth, form.total.in_logs, belief)
     parts = ((worth, form.total.in_logs, belief.take(part, slice(None))) for part in slices(belief.n_candidates, step))
     return _joined(list(in_parts(_block_totals, parts, n_jobs, most=AT_ONCE)), namespace(belief.like))
 

@@ -19,6 +19,7 @@ from stakes._utils.array import Array, constant, double, filled, namespace, on_h
 from stakes._utils.compute import has_jit, has_kernel, loop
 from stakes.acquisition.forms import ANY, GENERAL, Form, Reduction, Total, register
 from stakes.beliefs import VoteEnsemble
+from stakes.beliefs.categorical import are_members_alike
 from stakes.losses import LogLoss, Loss
 
 _ODD, _PAIRS, _NIBBLES, _BYTES = (
@@ -37,31 +38,31 @@ def bits(word: Any) -> Any:
 
 
 @loop
-def pack(votes: Any, words: Any, margins: Any) -> None:
-    """Fill `words` [n, C - 1, W], given as zeros, and `margins` [n, C], zeros too, from class numbers [n, K]."""
+def pack(votes: Any, packed: Any, margins: Any) -> None:
+    """Fill `packed` [n, C - 1, W], given as zeros, and `margins` [n, C], zeros too, from class numbers [n, K]."""
     for n in range(votes.shape[0]):
         for k in range(votes.shape[1]):
             vote = votes[n, k]
             margins[n, vote] += 1
-            if vote < words.shape[1]:
-                words[n, vote, k >> 6] |= _ONE << np.uint64(k & 63)
+            if vote < packed.shape[1]:
+                packed[n, vote, k >> 6] |= _ONE << np.uint64(k & 63)
 
 
 @loop
-def count(words: Any, others: Any, rows: Any, columns: Any, n: int, m: int, table: Any) -> None:
+def count(packed: Any, others: Any, rows: Any, columns: Any, n: int, m: int, table: Any) -> None:
     """Fill `table` [C, C] with how many members vote y at candidate n and z at context m.
 
-    `words` [n, C - 1, W] and `rows` [n, C] are votes and margins of candidates, `others` and `columns` of contexts.
+    `packed` [n, C - 1, W] and `rows` [n, C] are votes and margins of candidates, `others` and `columns` of contexts.
     """
-    last = words.shape[1]
+    last = packed.shape[1]
     for z in range(last + 1):
         table[last, z] = columns[m, z]
     for y in range(last):
         rest = rows[n, y]
         for z in range(last):
             both = np.uint64(0)
-            for w in range(words.shape[2]):
-                both += bits(words[n, y, w] & others[m, z, w])
+            for w in range(packed.shape[2]):
+                both += bits(packed[n, y, w] & others[m, z, w])
             votes = np.int64(both)
             table[y, z] = votes
             table[last, z] -= votes
@@ -71,13 +72,13 @@ def count(words: Any, others: Any, rows: Any, columns: Any, n: int, m: int, tabl
 
 
 @loop
-def moments(words: Any, others: Any, rows: Any, columns: Any, statistics: Any, split: Any) -> None:
+def moments(packed: Any, others: Any, rows: Any, columns: Any, statistics: Any, split: Any) -> None:
     """Fill `split` [n, M, C, D] with sum_z count[y, z] S(z), for `statistics` S [C, D]."""
     classes, size = statistics.shape
     table = np.empty((classes, classes), np.int64)
-    for n in range(words.shape[0]):
+    for n in range(packed.shape[0]):
         for m in range(others.shape[0]):
-            count(words, others, rows, columns, n, m, table)
+            count(packed, others, rows, columns, n, m, table)
             for y in range(classes):
                 for d in range(size):
                     total = 0.0
@@ -87,15 +88,15 @@ def moments(words: Any, others: Any, rows: Any, columns: Any, statistics: Any, s
 
 
 @loop
-def entropies(words: Any, others: Any, rows: Any, columns: Any, weights: Any, table: Any, out: Any, mass: Any) -> None:
+def entropies(packed: Any, others: Any, rows: Any, columns: Any, weights: Any, table: Any, out: Any, mass: Any) -> None:
     """Fill `out` [n, M] with sum_yz w_z c log c and `mass` [n, M, C] with sum_z w_z c, c the counts of y and z.
 
     `table` [K + 1] holds k log k. Counts are used as they come: to write them down first costs a third more time. The
     masses are left out where `mass` is [n, M, 0].
     """
-    last, heavy = words.shape[1], mass.shape[2] > 0
+    last, heavy = packed.shape[1], mass.shape[2] > 0
     left = np.empty(last + 1, np.int64)  # of the context's votes, for the candidate's last class
-    for n in range(words.shape[0]):
+    for n in range(packed.shape[0]):
         for m in range(others.shape[0]):
             for z in range(last + 1):  # not as a slice: numba would compile the text of an error about shapes, for 2 s
                 left[z] = columns[m, z]
@@ -104,8 +105,8 @@ def entropies(words: Any, others: Any, rows: Any, columns: Any, weights: Any, ta
                 rest, weight = rows[n, y], 0.0
                 for z in range(last):
                     both = np.uint64(0)
-                    for w in range(words.shape[2]):
-                        both += bits(words[n, y, w] & others[m, z, w])
+                    for w in range(packed.shape[2]):
+                        both += bits(packed[n, y, w] & others[m, z, w])
                     votes = np.int64(both)
                     rest -= votes
                     left[z] -= votes
@@ -130,10 +131,10 @@ MOST_MEMBERS = 2**24
 
 def _packed(votes: Array, classes: int) -> tuple[Any, Any]:
     """[n, C - 1, W], [n, C]: votes as words, and their margins, from class numbers [n, K]."""
-    words = np.zeros((len(votes), classes - 1, -(-votes.shape[1] // 64)), dtype=np.uint64)
+    packed = np.zeros((len(votes), classes - 1, -(-votes.shape[1] // 64)), dtype=np.uint64)
     counts = np.zeros((len(votes), classes), dtype=np.int64)
-    pack(votes, words, counts)
-    return words, counts
+    pack(votes, packed, counts)
+    return packed, counts
 
 
 def _counter(contexts: Array, classes: int) -> Callable[[Array], Iterator[Array]]:
@@ -186,10 +187,10 @@ def _packed_information(loss: LogLoss, belief: VoteEnsemble) -> Reduction:
     unweighted = loss.class_weights is None
 
     def information(votes: Array) -> Array:
-        words, rows = _packed(votes, belief.n_classes)
+        packed, rows = _packed(votes, belief.n_classes)
         found = np.empty((len(votes), len(others)))
         mass = np.empty((len(votes), len(others), 0 if unweighted else belief.n_classes))
-        entropies(words, others, rows, columns, weights, table, found, mass)
+        entropies(packed, others, rows, columns, weights, table, found, mass)
         if unweighted:  # a label's mass is then its votes, whatever the context
             return found - table[rows].sum(axis=1)[:, None]
         return found - np.einsum("nmy,nmy->nm", mass, np.log(np.maximum(mass, _LEAST)))
@@ -259,9 +260,9 @@ def _packed_regret(loss: Loss, belief: VoteEnsemble) -> Reduction:
     (others, columns), (table, _) = _packed(belief.contexts, belief.n_classes), _statistics(loss, belief)
 
     def split_moments(block: VoteEnsemble) -> Array:
-        words, rows = _packed(block.candidates, block.n_classes)
+        packed, rows = _packed(block.candidates, block.n_classes)
         split = np.empty((block.n_candidates, block.n_contexts, *table.shape))
-        moments(words, others, rows, columns, table, split)
+        moments(packed, others, rows, columns, table, split)
         return split
 
     return _regret(loss, belief, split_moments)
@@ -303,8 +304,10 @@ def _regret(loss: Loss, belief: VoteEnsemble, split_moments: Callable[[VoteEnsem
 
 def alike(belief: VoteEnsemble) -> bool:
     """Whether members count alike, so that counts are whole numbers."""
+    if belief.contexts.shape[1] >= MOST_MEMBERS:
+        return False
     weights = belief.member_weights
-    return bool(namespace(weights).all(weights == weights[0])) and belief.contexts.shape[1] < MOST_MEMBERS
+    return are_members_alike(belief) or bool(namespace(weights).all(weights == weights[0]))
 
 
 def _compiled(belief: VoteEnsemble) -> bool:
@@ -355,7 +358,7 @@ register(  # C D moments, and as many numbers for each of the few temporaries of
 # On a GPU, by the kernel over centred members (`stakes.acquisition.centred` registers it).
 
 _MOST_CLASSES = 128
-_WEIGHTS_APART_ON_GPU = 1e4  # 1 + rbar is then known to three digits at least
+_WEIGHTS_APART_ON_GPU = 1e3  # the mean of f(r) less f of the mean is then known to three digits at least
 
 
 def fused_form_of_votes(prepare: Any, width: int) -> Form:

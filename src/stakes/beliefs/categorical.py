@@ -86,6 +86,7 @@ class CategoricalEnsemble:
         object.__setattr__(self, "candidates", candidates)
         object.__setattr__(self, "contexts", contexts)
         object.__setattr__(self, "member_weights", normalised_member_weights(weights, like))
+        object.__setattr__(self, "_members_alike", weights is None)
 
     @property
     def n_candidates(self) -> int:
@@ -226,6 +227,7 @@ class VoteEnsemble:
         xp = namespace(contexts)
         small = xp.uint8 if self.n_classes <= 256 else xp.int32
         object.__setattr__(self, "member_weights", normalised_member_weights(weights, contexts))
+        object.__setattr__(self, "_members_alike", weights is None)
         object.__setattr__(self, "candidates", xp.astype(candidates, small, copy=False))
         object.__setattr__(self, "contexts", xp.astype(contexts, small, copy=False))
 
@@ -341,6 +343,11 @@ def probability_rows(side: Array) -> Array:
     """[n, K, C]: in double precision, where rows sum to one again: in what they were rounded to they do not."""
     rows = double(side)
     return rows / namespace(rows).sum(rows, axis=-1, keepdims=True)
+
+
+def are_members_alike(belief: Any) -> bool:
+    """Whether no weights were given: what is known without a look at an array, which may be on a device."""
+    return bool(getattr(belief, "_members_alike", False))
 
 
 def member_shares(weights: Array) -> Array:

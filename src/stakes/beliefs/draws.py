@@ -28,7 +28,7 @@ from stakes.losses.domains import REAL, Classes, Domain, Interval, check_labels,
 Host: TypeAlias = NDArray[Any]
 LogLikelihood: TypeAlias = Callable[[Host, Host], Any]
 """Labels [n, J] of candidates at positions [n] to log p(y | x, theta_k) [n, J, K]."""
-_FEWEST = 20  # draws, of which an error can be told
+_FEWEST = 20  # draws, of which an error can be estimated
 
 
 @dataclass(frozen=True, eq=False)

@@ -203,11 +203,11 @@ class Switches:
         """[n, M]: EUR for contexts [M] and rho [n, M]."""
         shares, values = on_host(rho), np.zeros(rho.shape)
         for context in range(shares.shape[1]):
-            told = np.flatnonzero(shares[:, context] > 0)
+            informative = np.flatnonzero(shares[:, context] > 0)
             here = slice(context, context + 1)
-            if len(told):
-                logs = self.log_reductions(shares[told, context], mean[here], variance[here])
-                values[told, context] = np.exp(on_host(logs))[:, 0]
+            if len(informative):
+                logs = self.log_reductions(shares[informative, context], mean[here], variance[here])
+                values[informative, context] = np.exp(on_host(logs))[:, 0]
         return constant(values, mean)
 
     def _log_rates(self, mean: _Host, sd: _Host, t: _Host) -> _Host:

@@ -111,8 +111,8 @@ def _ask_annotator(
         f"  {row}: worth {number(each.worth)} a decision; {known}"
         for row, each, known in zip(ids, offers, before, strict=True)
     ]
-    told = f"Next: stakes tell {shell_word(campaign)} {shell_word(ids[0])} LABEL --annotator {shell_word(name)}"
-    as_json_or(as_json, {"annotator": name, "rows": rows}, [f"Rows for {name} to label:", "", *lines, "", told])
+    hint = f"Next: stakes tell {shell_word(campaign)} {shell_word(ids[0])} LABEL --annotator {shell_word(name)}"
+    as_json_or(as_json, {"annotator": name, "rows": rows}, [f"Rows for {name} to label:", "", *lines, "", hint])
 
 
 def _apart(campaign: Campaign, asked: Ranking) -> tuple[list[tuple[Contrast, ...]], int]:

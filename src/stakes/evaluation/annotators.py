@@ -511,9 +511,9 @@ def _of_numbers(table: OpinionTable) -> Annotators:
     values = np.asarray(table.labels, dtype=float)
     centre, unit = float(values.mean()), float(values.std()) or 1.0
     scaled = (values - centre) / unit
-    told = np.zeros((len(table.rows), people))  # [n, A]
-    np.add.at(told, (table.row, table.who), 1.0)
-    problem = _Effects(told, table, scaled)
+    given = np.zeros((len(table.rows), people))  # [n, A]
+    np.add.at(given, (table.row, table.who), 1.0)
+    problem = _Effects(given, table, scaled)
     means = np.bincount(table.row, weights=scaled) / counts
     within = float(np.sum((scaled - means[table.row]) ** 2) / max(1, len(scaled) - len(counts)))
     start = np.log(np.r_[max(float(means.var()), 1e-3), np.full(people, max(within, 1e-6))])
@@ -549,7 +549,7 @@ class _Effects:
     D^-1 + t 1 1', its inverse D - c D 1 1' D with c = t / (1 + t W), its determinant (1 + t W) / prod w.
     """
 
-    told: Host
+    given: Host
     """[n, A]: how many opinions each annotator gave on each row"""
     table: OpinionTable
     values: Host
@@ -564,10 +564,10 @@ class _Effects:
     def _normal_equations(self, log_variances: Host) -> tuple[Host, Host, float]:
         """X' V^-1 X, X' V^-1 y and y' V^-1 y for an indicator of each annotator."""
         truth, precision = np.exp(log_variances[0]), np.exp(-log_variances[1:])
-        each = self.told * precision  # [n, A]
+        each = self.given * precision  # [n, A]
         share = truth / (1.0 + truth * each.sum(axis=1))  # [n]
         weighted = precision[self.table.who] * self.values
-        by_row = np.bincount(self.table.row, weights=weighted, minlength=len(self.told))
+        by_row = np.bincount(self.table.row, weights=weighted, minlength=len(self.given))
         by_person = np.bincount(self.table.who, weights=weighted, minlength=len(precision))
         normal = np.diag(each.sum(axis=0)) - each.T @ (share[:, None] * each)
         right = by_person - each.T @ (share * by_row)
@@ -577,7 +577,7 @@ class _Effects:
         """Minus the log of the restricted likelihood and of the prior, up to a constant."""
         normal, right, square = self._normal_equations(log_variances)
         truth, noise = np.exp(log_variances[0]), log_variances[1:]
-        determinant = float(np.log1p(truth * (self.told @ np.exp(-noise))).sum() + self.told.sum(axis=0) @ noise)
+        determinant = float(np.log1p(truth * (self.given @ np.exp(-noise))).sum() + self.given.sum(axis=0) @ noise)
         sign, log_normal = np.linalg.slogdet(normal)
         if sign <= 0:
             return 1e10

@@ -11,52 +11,74 @@ Sizes: n candidates, M contexts, K members, C classes, T terms.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import triton
 import triton.language as tl
 from triton import knobs
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from stakes._utils.array import SINGLE_EMPTY, SINGLE_NOTHING, Array
+from stakes._utils.array import AGREED, SINGLE_EMPTY, SINGLE_NOTHING, Array, slices
 from stakes._utils.compute import kernel
+from stakes.acquisition.votes import relative_weights
+from stakes.losses import BrierLoss
 
 _EMPTY = tl.constexpr(SINGLE_EMPTY)
 _LEAST = tl.constexpr(SINGLE_NOTHING)
-_LN2 = tl.constexpr(0.6931471805599453)
-_SMALL = tl.constexpr(0.25)
-# Chebyshev's interpolation of ((1 + q) log(1 + q) - q) / q^2 for |q| < 1/4, to 3e-6; beyond, a logarithm that is off by
-# 2^-22 costs no more.
-_A = tl.constexpr(0.500000146)
-_B = tl.constexpr(-0.166636047)
-_C = tl.constexpr(0.0832915945)
-_D = tl.constexpr(-0.0519343718)
-_E = tl.constexpr(0.0350870335)
+_AGREED = tl.constexpr(AGREED)
+_PER_LN2 = tl.constexpr(1.0 / math.log(2.0))
+_NEAR = tl.constexpr(0.125)
+_NEARER = tl.constexpr(0.0625)
+_MORE = tl.constexpr(2.0**-23)
+# Chebyshev's interpolation of ((1 + q) log(1 + q) - q) / q^2 for |q| < 1/8, to 2e-6; beyond, a logarithm that is off by
+# 2^-22 costs no more than ten times that, and either way.
+_A = tl.constexpr(0.499998972)
+_B = tl.constexpr(-0.166664827)
+_C = tl.constexpr(0.0838582913)
+_D = tl.constexpr(-0.0504695263)
+# The same for |q| < 1/16, to 6e-6, for members in half precision.
+_A2 = tl.constexpr(0.499999936)
+_B2 = tl.constexpr(-0.166813379)
+_C2 = tl.constexpr(0.0834637977)
 
 
 @kernel
 def _log2(x: tl.tensor, FAST: tl.constexpr) -> tl.tensor:
-    """By the unit for special functions, which Triton's interpreter has none of."""
+    """Of |x|, by the unit for special functions, which Triton's interpreter has none of."""
     if FAST:
-        logs = tl.inline_asm_elementwise("lg2.approx.ftz.f32 $0, $1;", "=f,f", [x], tl.float32, is_pure=True, pack=1)
+        asm: tl.constexpr = "{ .reg .f32 size; abs.f32 size, $1; lg2.approx.ftz.f32 $0, size; }"
+        logs = tl.inline_asm_elementwise(asm, "=f,f", [x], tl.float32, is_pure=True, pack=1)
     else:
-        logs = tl.log2(x)
+        logs = tl.log2(tl.abs(x))
     return logs
 
 
 @kernel
-def _excess(q: tl.tensor, LOG: tl.constexpr, FAST: tl.constexpr) -> tl.tensor:
-    """(1 + q) log(1 + q) - q, or q^2."""
-    square = q * q
+def _excess(u: tl.tensor, scale: tl.tensor, LOG: tl.constexpr, HALF: tl.constexpr, FAST: tl.constexpr) -> tl.tensor:
+    """For x = 1 + scale u: x log2(x) - (x - 1) / log(2), or u^2.
+
+    To x is added what keeps it from being 0, see `_scale`; as the least is at 1, that hardly changes anything.
+    """
+    square = u * u
     if not LOG:
         return square
-    x = tl.maximum(1.0 + q, _LEAST)
-    far = x * _log2(x, FAST) * _LN2 - q
-    near = square * (_A + q * (_B + q * (_C + q * (_D + q * _E))))
-    return tl.where(tl.abs(q) < _SMALL, near, far)
+    unit = scale * _PER_LN2
+    x = u * scale + (1.0 + _MORE)
+    far = x * _log2(x, FAST) - (u * unit + _MORE * _PER_LN2)
+    if HALF:
+        a, b, c = _A2 * unit * scale, _B2 * unit * scale * scale, _C2 * unit * scale * scale * scale
+        near, limit = square * (a + u * (b + u * c)), _NEARER / scale
+    else:
+        a, b, c, d = _A * unit * scale, _B * unit * scale, _C * unit * scale, _D * unit * scale
+        near = square * (a + u * (b * scale + u * (c * scale * scale + u * (d * scale * scale * scale))))
+        limit = _NEAR / scale
+    return tl.where(tl.abs(u) < limit, near, far)
 
 
 @kernel
@@ -94,16 +116,22 @@ def class_sums(
     right: tl.tensor_descriptor,
     mass: tl.tensor,
     heights: tl.tensor,
-    means: tl.tensor,
     shares: tl.tensor,
+    votes: tl.tensor,
     result: tl.tensor,
     n_rows: tl.tensor,
     n_contexts: tl.tensor,
     n_members: tl.tensor,
+    scale: tl.tensor,
+    together: tl.tensor,
     CLASSES: tl.constexpr,
+    LABELS: tl.constexpr,
+    TERMS: tl.constexpr,
     WIDTH: tl.constexpr,
     LOG: tl.constexpr,
-    WEIGHTED: tl.constexpr,
+    MEAN: tl.constexpr,
+    EACH: tl.constexpr,
+    HALF: tl.constexpr,
     COUNTS: tl.constexpr,
     FAST: tl.constexpr,
     PRECISION: tl.constexpr,
@@ -111,88 +139,71 @@ def class_sums(
     COLUMNS: tl.constexpr,
     DEEP: tl.constexpr,
 ) -> None:
-    """Add up, in `result` [tiles of contexts, n], p_y (1 + rbar) h f(q) over labels, classes and contexts.
+    """Add up, in `result` [labels at a time, tiles of contexts, n], p_y times what terms make of r.
 
-    `left` [C n, WIDTH] and `right` [C M or (C + 1) M, WIDTH] are centred members, the last of the latter for rbar. With
-    COUNTS both are votes, 0 or 1, and r comes from whole numbers: from `mass` [C, n] and `means` [C, M], p_y and p_z,
-    and rbar from `shares` [C, M] by a product more. `heights` are [C, M].
+    `left` [C n, WIDTH] and `right` [T M, WIDTH] are centred members, u their product and r its mean over members. A
+    term counts `heights` [T, M] times f(r). With MEAN there is one height more, for rbar, the mean of r with `shares`
+    [C, M]: of f(rbar) for logarithms; else all is sum_z h_z (r_z - rbar)^2 / (1 + rbar), and the last height the sum of
+    h. With COUNTS both sides are votes, 0 or 1, and r comes from whole numbers: from `mass` [C, n], p_y, and `votes`
+    [2, C, M], those for z and their inverse. With EACH sums are kept for each pair of rows, else for each candidate.
+    Programs go through all candidates with `together` tiles of contexts, then to the next: these stay in the cache.
     """
-    tiles = n_contexts // COLUMNS
-    tile = tl.program_id(0) % tiles
-    row, column = tl.program_id(0) // tiles * ROWS, tile * COLUMNS
-    rows, columns = row + tl.arange(0, ROWS), column + tl.arange(0, COLUMNS)
-    total, scale = tl.zeros((ROWS,), dtype=tl.float32), 1.0 / n_members
-    for y in range(CLASSES):
+    tiles, start = n_contexts // COLUMNS, tl.program_id(1) * LABELS
+    group = tl.program_id(0) // (n_rows // ROWS * together)
+    of = tl.minimum(tiles - group * together, together)
+    within = tl.program_id(0) - group * (n_rows // ROWS * together)
+    tile, row = group * together + within % of, within // of * ROWS
+    column = tile * COLUMNS
+    rows, columns = row + tl.arange(0, ROWS), column + tl.arange(0, COLUMNS).to(tl.int64)
+    total = tl.zeros((ROWS,), dtype=tl.float32)
+    for y in range(start, tl.minimum(start + LABELS, CLASSES)):
+        here = row + y * n_rows
         own = tl.load(mass + y * n_rows + rows)
-        first = left.load([row, 0]) if WIDTH == DEEP or COUNTS else None
-        votes = own * n_members
-        per_vote = tl.where(own > 0.0, 1.0 / tl.maximum(votes, 1.0), 0.0)
-        if WEIGHTED:
+        first = left.load([here, 0]) if WIDTH == DEEP or COUNTS else None
+        theirs = own * n_members
+        per_vote = tl.where(own > 0.0, 1.0 / tl.maximum(theirs, 1.0), 0.0)
+        sums = tl.zeros((ROWS, COLUMNS if EACH else 1), dtype=tl.float32)
+        if MEAN:
+            mean = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
+            line = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
+        for z in range(TERMS):
+            there = column + z * n_contexts
+            u = _product(left, here, first, right, there, ROWS, COLUMNS, WIDTH, DEEP, COUNTS, PRECISION)
             if COUNTS:
-                sides = left, row, first, right, column, means, shares
-                mean = _mean_of_counts(
-                    *sides, votes, per_vote, n_contexts, n_members, CLASSES, WIDTH, ROWS, COLUMNS, DEEP
-                )
+                theirs_of = votes + z * n_contexts
+                u = _of_counts(u, theirs, per_vote, theirs_of, columns, TERMS * n_contexts, n_members)
+            height = tl.load(heights + z * n_contexts + columns)[None, :]
+            found = height * _excess(u, scale, LOG, HALF, FAST)
+            sums += found if EACH else tl.sum(found, axis=1, keep_dims=True)
+            if MEAN:
+                mean += tl.load(shares + z * n_contexts + columns)[None, :] * u
+                line += height * u
+        if MEAN:
+            height = tl.load(heights + TERMS * n_contexts + columns)[None, :]
+            if LOG:
+                sums += height * _excess(mean, scale, LOG, HALF, FAST)
             else:
-                last = column + CLASSES * n_contexts
-                mean = scale * _product(left, row, first, right, last, ROWS, COLUMNS, WIDTH, DEEP, COUNTS, PRECISION)
-            inverse = tl.where(1.0 + mean > _EMPTY, 1.0 / tl.maximum(1.0 + mean, _EMPTY), 0.0)
-            shift = mean * inverse
-            inverse *= 1.0 if COUNTS else scale
-        inner = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
-        for z in range(CLASSES):
-            at = z * n_contexts + columns
-            here = column + z * n_contexts
-            product = _product(left, row, first, right, here, ROWS, COLUMNS, WIDTH, DEEP, COUNTS, PRECISION)
-            if COUNTS:
-                product = _of_counts(product, votes, per_vote, means + at, n_members)
-            q = product * inverse - shift if WEIGHTED else product if COUNTS else product * scale
-            inner += tl.load(heights + at)[None, :] * _excess(q, LOG, FAST)
-        if WEIGHTED:
-            inner *= tl.where(inverse > 0.0, (1.0 if COUNTS else scale) / tl.maximum(inverse, _LEAST), 0.0)
-        total += own * tl.sum(inner, axis=1)
-        row += n_rows
-    tl.store(result + tile * n_rows + rows, total)
-
-
-@kernel
-def _mean_of_counts(
-    left: tl.tensor_descriptor,
-    row: tl.tensor,
-    first: tl.tensor,
-    right: tl.tensor_descriptor,
-    column: tl.tensor,
-    means: tl.tensor,
-    shares: tl.tensor,
-    votes: tl.tensor,
-    per_vote: tl.tensor,
-    n_contexts: tl.tensor,
-    n_members: tl.tensor,
-    CLASSES: tl.constexpr,
-    WIDTH: tl.constexpr,
-    ROWS: tl.constexpr,
-    COLUMNS: tl.constexpr,
-    DEEP: tl.constexpr,
-) -> tl.tensor:
-    """The mean over z of r, with `shares`, of a tile of candidates and one of contexts."""
-    columns = column + tl.arange(0, COLUMNS)
-    mean = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
-    for z in range(CLASSES):
-        at = z * n_contexts + columns
-        here = column + z * n_contexts
-        count = _product(left, row, first, right, here, ROWS, COLUMNS, WIDTH, DEEP, True, "ieee")
-        mean += tl.load(shares + at)[None, :] * _of_counts(count, votes, per_vote, means + at, n_members)
-    return mean
+                kept = 1.0 + mean * scale
+                gaps = tl.maximum(sums - mean * (2.0 * line - mean * height), 0.0)
+                sums = tl.where(kept > _EMPTY, gaps / tl.maximum(kept, _EMPTY), 0.0)
+        total += own * tl.sum(sums, axis=1)
+    part = (tl.program_id(1) * tiles + tile) * n_rows
+    tl.store(result + part + rows, total if LOG else total * scale * scale)
 
 
 @kernel
 def _of_counts(
-    count: tl.tensor, votes: tl.tensor, per_vote: tl.tensor, means: tl.tensor, n_members: tl.tensor
+    count: tl.tensor,
+    theirs: tl.tensor,
+    per_vote: tl.tensor,
+    votes: tl.tensor,
+    columns: tl.tensor,
+    inverse: tl.tensor,
+    n_members: tl.tensor,
 ) -> tl.tensor:
-    """K c / (n_y n_z) - 1 from whole numbers, the difference first: 0 where no member votes so."""
-    theirs = tl.load(means) * n_members
-    inverse = tl.where(theirs > 0.0, 1.0 / tl.maximum(theirs, 1.0), 0.0)
-    return (count * n_members - votes[:, None] * theirs[None, :]) * per_vote[:, None] * inverse[None, :]
+    """K c / (n_y n_z) - 1 from whole numbers, the difference first: 0 where no member votes so, and never below -1."""
+    apart = count * n_members - theirs[:, None] * tl.load(votes + columns)[None, :]
+    return tl.maximum(apart * (per_vote[:, None] * tl.load(votes + inverse + columns)[None, :]), -1.0)
 
 
 @kernel
@@ -208,33 +219,34 @@ def action_sums(
     n_members: tl.tensor,
     ACTIONS: tl.constexpr,
     CLASSES: tl.constexpr,
+    LABELS: tl.constexpr,
     WIDTH: tl.constexpr,
     PRECISION: tl.constexpr,
     ROWS: tl.constexpr,
     COLUMNS: tl.constexpr,
     DEEP: tl.constexpr,
 ) -> None:
-    """Add up, in `result` [tiles of contexts, n], p_y max_b (D_b + d_b) over labels and contexts, at least 0.
+    """Add up, in `result` [labels at a time, tiles of contexts, n], p_y max_b (D_b + d_b), at least 0.
 
     `offsets` [A, M] are D, and `heights` [A, M] what the mean product over members is to be multiplied by.
     """
-    tiles = n_contexts // COLUMNS
-    tile = tl.program_id(0) % tiles
-    row, column = tl.program_id(0) // tiles * ROWS, tile * COLUMNS
-    rows, columns = row + tl.arange(0, ROWS), column + tl.arange(0, COLUMNS)
-    total = tl.zeros((ROWS,), dtype=tl.float32)
-    for y in range(CLASSES):
-        first = left.load([row, 0]) if WIDTH == DEEP else None
+    tiles, start = n_contexts // COLUMNS, tl.program_id(1) * LABELS
+    tile, row = tl.program_id(0) % tiles, tl.program_id(0) // tiles * ROWS
+    column = tile * COLUMNS
+    rows, columns = row + tl.arange(0, ROWS), column + tl.arange(0, COLUMNS).to(tl.int64)
+    total, scale = tl.zeros((ROWS,), dtype=tl.float32), 1.0 / n_members
+    for y in range(start, tl.minimum(start + LABELS, CLASSES)):
+        here = row + y * n_rows
+        first = left.load([here, 0]) if WIDTH == DEEP else None
         best = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)  # of the action kept itself
         for b in range(ACTIONS):
-            product = _product(
-                left, row, first, right, column + b * n_contexts, ROWS, COLUMNS, WIDTH, DEEP, False, PRECISION
-            )
+            there = column + b * n_contexts
+            product = _product(left, here, first, right, there, ROWS, COLUMNS, WIDTH, DEEP, False, PRECISION)
             height, offset = tl.load(heights + b * n_contexts + columns), tl.load(offsets + b * n_contexts + columns)
-            best = tl.maximum(best, offset[None, :] + height[None, :] * (product / n_members))
+            best = tl.maximum(best, offset[None, :] + (height * scale)[None, :] * product)
         total += tl.load(mass + y * n_rows + rows) * tl.sum(best, axis=1)
-        row += n_rows
-    tl.store(result + tile * n_rows + rows, total)
+    part = (tl.program_id(1) * tiles + tile) * n_rows
+    tl.store(result + part + rows, total)
 
 
 @kernel
@@ -254,8 +266,7 @@ def centre_members(
 ) -> None:
     """From `probabilities` [n, K, C] to means, `mass` [C, n], and p / mean - 1, `left` [C, n, WIDTH]; one candidate.
 
-    Members are taken SOME at a time, classes ALL at once (a power of 2). With TF32 numbers are rounded to what tensor
-    cores read of a float32, which else cut off the rest: all errors would have one sign.
+    Members are taken SOME at a time, classes ALL at once (a power of 2).
     """
     row = tl.program_id(0).to(tl.int64)
     some, classes = tl.arange(0, SOME), tl.arange(0, ALL)
@@ -275,15 +286,288 @@ def centre_members(
         at = probabilities + row * MEMBERS * CLASSES + k_here[:, None] * CLASSES + classes[None, :]
         gap = (tl.load(at, mask=inside, other=0.0).to(tl.float32) - mean[None, :]) * inverse[None, :]
         to = left + (classes[None, :].to(tl.int64) * padded_rows + row) * WIDTH + k_here[:, None]
-        if TF32:
-            gap = ((gap.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
-        tl.store(to, tl.where(inside, gap, 0.0).to(left.dtype.element_ty), mask=known & (k_here < WIDTH)[:, None])
+        gap = _kept(tl.where(inside, gap, 0.0), TF32)
+        tl.store(to, gap.to(left.dtype.element_ty), mask=known & (k_here < WIDTH)[:, None])
+
+
+@kernel
+def context_terms(
+    probabilities: tl.tensor,
+    weights: tl.tensor,
+    prices: tl.tensor,
+    often: tl.tensor,
+    right: tl.tensor,
+    heights: tl.tensor,
+    shares: tl.tensor,
+    n_contexts: tl.tensor,
+    padded: tl.tensor,
+    unit: tl.tensor,
+    MEMBERS: tl.constexpr,
+    CLASSES: tl.constexpr,
+    WIDTH: tl.constexpr,
+    LOG: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    COLUMN: tl.constexpr,
+    SOME: tl.constexpr,
+    ALL: tl.constexpr,
+    TF32: tl.constexpr,
+) -> None:
+    """What one context, of `probabilities` [M, K, C], brings to `class_sums`, in double precision until it is kept.
+
+    From `weights` [K] of members, `prices` [C] of classes and how `often` [M] it comes up: `right` [T, M, WIDTH], which
+    is p / mean - 1 times K q_k for each class and, with COLUMN, their mean with `shares` [C, M]; and `heights`
+    [C + 1, M] for each class and for that mean, times `unit`.
+    """
+    row = tl.program_id(0).to(tl.int64)
+    some, classes = tl.arange(0, SOME), tl.arange(0, ALL)
+    known, members = classes < CLASSES, tl.where(row < n_contexts, MEMBERS, 0)  # padding has none
+    place = row * MEMBERS * CLASSES + classes[None, :]
+    mean, whole = _mean_of(probabilities + place, weights, members, known, MEMBERS, CLASSES, WIDTH, SOME, ALL)
+    inverse = tl.where(mean > _LEAST, 1.0 / tl.maximum(mean, _LEAST), 0.0)
+    widest = tl.zeros((ALL,), dtype=tl.float64)
+    for k in range(0, WIDTH, SOME):
+        p = _rows_of(probabilities + place, k + some, members, known, CLASSES)
+        gap = tl.where((k + some < members)[:, None], tl.abs(p - mean[None, :]) * inverse[None, :], 0.0)
+        widest = tl.maximum(widest, tl.max(gap, axis=0))
+    inverse = tl.where(widest > _AGREED, inverse, 0.0)
+    heavy = mean * tl.load(prices + classes, mask=known, other=0.0)
+    total = tl.sum(heavy, axis=0)
+    share_of = heavy / tl.where(total > 0.0, total, 1.0)
+    height = total * tl.load(often + row, mask=row < n_contexts, other=0.0) * (share_of if LOG else share_of * share_of)
+    height *= unit
+    tl.store(heights + classes * padded + row, height.to(tl.float32), mask=known)
+    if WEIGHTED:
+        tl.store(shares + classes * padded + row, share_of.to(tl.float32), mask=known)
+        sum_of = tl.sum(height, axis=0)
+        tl.store(heights + CLASSES * padded + row, (-sum_of if LOG else sum_of).to(tl.float32))
+    for k in range(0, WIDTH, SOME):
+        k_here = k + some
+        inside = (k_here < members)[:, None] & known[None, :]
+        share = tl.load(weights + k_here, mask=k_here < MEMBERS, other=0.0).to(tl.float64) * (MEMBERS / whole)
+        p = _rows_of(probabilities + place, k_here, members, known, CLASSES)
+        gap = tl.where(inside, (p - mean[None, :]) * inverse[None, :] * share[:, None], 0.0)
+        to = right + (classes[None, :].to(tl.int64) * padded + row) * WIDTH + k_here[:, None]
+        kept = (k_here < WIDTH)[:, None] & known[None, :]
+        tl.store(to, _kept(gap.to(tl.float32), TF32).to(right.dtype.element_ty), mask=kept)
+        if COLUMN:
+            mean_of = tl.sum(gap * share_of[None, :], axis=1)
+            to = right + (CLASSES * padded + row) * WIDTH + k_here
+            tl.store(to, _kept(mean_of.to(tl.float32), TF32).to(right.dtype.element_ty), mask=k_here < WIDTH)
+
+
+@kernel
+def _mean_of(
+    probabilities: tl.tensor,
+    weights: tl.tensor,
+    members: tl.tensor,
+    known: tl.tensor,
+    MEMBERS: tl.constexpr,
+    CLASSES: tl.constexpr,
+    WIDTH: tl.constexpr,
+    SOME: tl.constexpr,
+    ALL: tl.constexpr,
+) -> tuple[tl.tensor, tl.tensor]:
+    """[ALL]: the mean over members, and the sum of their weights, which rounding keeps from being 1."""
+    mean, each = tl.zeros((ALL,), dtype=tl.float64), tl.zeros((SOME,), dtype=tl.float64)
+    for k in range(0, WIDTH, SOME):
+        k_here = k + tl.arange(0, SOME)
+        share = tl.load(weights + k_here, mask=k_here < MEMBERS, other=0.0).to(tl.float64)
+        mean += tl.sum(_rows_of(probabilities, k_here, members, known, CLASSES) * share[:, None], axis=0)
+        each += share
+    whole = tl.sum(each, axis=0)
+    return mean / whole, whole
+
+
+@kernel
+def action_terms(
+    probabilities: tl.tensor,
+    weights: tl.tensor,
+    table: tl.tensor,
+    often: tl.tensor,
+    right: tl.tensor,
+    heights: tl.tensor,
+    offsets: tl.tensor,
+    n_contexts: tl.tensor,
+    padded: tl.tensor,
+    MEMBERS: tl.constexpr,
+    CLASSES: tl.constexpr,
+    ACTIONS: tl.constexpr,
+    WIDTH: tl.constexpr,
+    SOME: tl.constexpr,
+    ALL: tl.constexpr,
+    TF32: tl.constexpr,
+) -> None:
+    """What one context, of `probabilities` [M, K, C], brings to `action_sums`, in double precision until it is kept.
+
+    From `weights` [K] of members, a `table` [C, A] of costs and how `often` [M] it comes up: `right` [A, M, WIDTH],
+    which is l_a - l_b less its mean, times K q_k, over the largest; `heights` [A, M], that times how often; and the
+    mean, `offsets` [A, M].
+    """
+    row = tl.program_id(0).to(tl.int64)
+    some, actions = tl.arange(0, SOME), tl.arange(0, ALL)
+    known, members = actions < ACTIONS, tl.where(row < n_contexts, MEMBERS, 0)  # padding has none
+    place = probabilities + row * MEMBERS * CLASSES
+    mean, each = tl.zeros((ALL,), dtype=tl.float64), tl.zeros((SOME,), dtype=tl.float64)
+    for k in range(0, WIDTH, SOME):
+        share = tl.load(weights + k + some, mask=k + some < MEMBERS, other=0.0).to(tl.float64)
+        costs = _costs_of(place, table + actions[None, :], k + some, members, known, CLASSES, ACTIONS)
+        mean += tl.sum(costs * share[:, None], axis=0)
+        each += share
+    whole = tl.sum(each, axis=0)  # rounded, weights do not sum to one
+    kept = tl.argmin(tl.where(known, mean, float("inf")), axis=0)
+    offset, most = tl.zeros((ALL,), dtype=tl.float64), tl.zeros((ALL,), dtype=tl.float64)
+    least = tl.zeros((ALL,), dtype=tl.float64)
+    for k in range(0, WIDTH, SOME):
+        share = tl.load(weights + k + some, mask=k + some < MEMBERS, other=0.0).to(tl.float64)
+        costs = _costs_of(place, table + actions[None, :], k + some, members, known, CLASSES, ACTIONS)
+        gains = _beyond(costs, actions, kept)
+        offset += tl.sum(gains * share[:, None], axis=0) / whole
+        most, least = tl.maximum(most, tl.max(gains, axis=0)), tl.minimum(least, tl.min(gains, axis=0))
+    hopeless = most <= 0.0  # no member prefers it, so no label can
+    offset = tl.where(hopeless, 0.0, offset)
+    largest = tl.where(hopeless, 0.0, tl.maximum(most - offset, offset - least))
+    inverse = tl.where(largest > 0.0, 1.0 / tl.where(largest > 0.0, largest, 1.0), 0.0)
+    share_of = tl.load(often + row, mask=row < n_contexts, other=0.0)
+    tl.store(heights + actions * padded + row, (share_of * largest).to(tl.float32), mask=known)
+    tl.store(offsets + actions * padded + row, (share_of * offset).to(tl.float32), mask=known)
+    for k in range(0, WIDTH, SOME):
+        k_here = k + some
+        inside = (k_here < members)[:, None] & known[None, :]
+        share = tl.load(weights + k_here, mask=k_here < MEMBERS, other=0.0).to(tl.float64) * (MEMBERS / whole)
+        costs = _costs_of(place, table + actions[None, :], k_here, members, known, CLASSES, ACTIONS)
+        gap = (_beyond(costs, actions, kept) - offset[None, :]) * inverse[None, :] * share[:, None]
+        to = right + (actions[None, :].to(tl.int64) * padded + row) * WIDTH + k_here[:, None]
+        gap = _kept(tl.where(inside, gap, 0.0).to(tl.float32), TF32)
+        tl.store(to, gap.to(right.dtype.element_ty), mask=(k_here < WIDTH)[:, None] & known[None, :])
+
+
+@kernel
+def _costs_of(
+    probabilities: tl.tensor,
+    table: tl.tensor,
+    members: tl.tensor,
+    count: tl.tensor,
+    known: tl.tensor,
+    CLASSES: tl.constexpr,
+    ACTIONS: tl.constexpr,
+) -> tl.tensor:
+    """[SOME, ALL]: what members expect each action to cost; 0 outside."""
+    inside = members < count
+    total = tl.zeros(members.shape, dtype=tl.float64)
+    costs = tl.zeros((members.shape[0], known.shape[0]), dtype=tl.float64)
+    for c in range(CLASSES):
+        p = tl.load(probabilities + members * CLASSES + c, mask=inside, other=0.0).to(tl.float64)
+        total += p
+        costs += p[:, None] * tl.load(table + c * ACTIONS, mask=known[None, :], other=0.0)
+    return costs * (1.0 / tl.where(total > 0.0, total, 1.0))[:, None]
+
+
+@kernel
+def _beyond(costs: tl.tensor, actions: tl.tensor, kept: tl.tensor) -> tl.tensor:
+    """[SOME, ALL]: by how much the action kept costs more than each."""
+    own = tl.sum(tl.where((actions == kept)[None, :], costs, 0.0), axis=1)
+    return own[:, None] - costs
+
+
+@kernel
+def _rows_of(
+    probabilities: tl.tensor, members: tl.tensor, count: tl.tensor, known: tl.tensor, CLASSES: tl.constexpr
+) -> tl.tensor:
+    """[SOME, ALL]: probabilities of members, whose rows are made to sum to one; 0 outside."""
+    inside = (members < count)[:, None] & known[None, :]
+    p = tl.load(probabilities + members[:, None] * CLASSES, mask=inside, other=0.0).to(tl.float64)
+    total = tl.sum(p, axis=1)
+    return p * (1.0 / tl.where(total > 0.0, total, 1.0))[:, None]
+
+
+@kernel
+def _kept(values: tl.tensor, TF32: tl.constexpr) -> tl.tensor:
+    """With TF32, rounded to what tensor cores read of a float32: else they cut off the rest, always downwards."""
+    if TF32:
+        values = ((values.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
+    return values
+
+
+@kernel
+def count_votes(
+    votes: tl.tensor,
+    indicators: tl.tensor,
+    counts: tl.tensor,
+    n_rows: tl.tensor,
+    padded_rows: tl.tensor,
+    MEMBERS: tl.constexpr,
+    CLASSES: tl.constexpr,
+    WIDTH: tl.constexpr,
+    SOME: tl.constexpr,
+) -> None:
+    """From `votes` [n, K] of one row: `indicators` [C, n, WIDTH], 1 for the class voted for, and `counts` [C, n]."""
+    row, some = tl.program_id(0).to(tl.int64), tl.arange(0, SOME)
+    members = tl.where(row < n_rows, MEMBERS, 0)
+    for c in range(CLASSES):
+        count = tl.zeros((SOME,), dtype=tl.int32)
+        for k in range(0, WIDTH, SOME):
+            k_here = k + some
+            vote = tl.load(votes + row * MEMBERS + k_here, mask=k_here < members, other=0)
+            hit = (vote == c) & (k_here < members)
+            count += hit.to(tl.int32)
+            to = indicators + (c * padded_rows + row) * WIDTH + k_here
+            tl.store(to, hit.to(tl.int8), mask=k_here < WIDTH)
+        tl.store(counts + c * padded_rows + row, tl.sum(count, axis=0).to(tl.float32))
+
+
+@kernel
+def vote_terms(
+    votes: tl.tensor,
+    prices: tl.tensor,
+    often: tl.tensor,
+    heights: tl.tensor,
+    shares: tl.tensor,
+    n_contexts: tl.tensor,
+    padded: tl.tensor,
+    unit: tl.tensor,
+    CLASSES: tl.constexpr,
+    LOG: tl.constexpr,
+    WEIGHTED: tl.constexpr,
+    SOME: tl.constexpr,
+) -> None:
+    """What SOME contexts bring to `class_sums` beside their votes: heights and shares as in `context_terms`.
+
+    From `votes` [2, C, M], of which the second half is written: the inverse of the first.
+    """
+    rows = tl.program_id(0) * SOME + tl.arange(0, SOME)
+    total, members = tl.zeros((SOME,), dtype=tl.float64), tl.zeros((SOME,), dtype=tl.float64)
+    for c in range(CLASSES):
+        count = tl.load(votes + c * padded + rows).to(tl.float64)
+        total += count * tl.load(prices + c)
+        members += count
+    inverse = tl.where(total > 0.0, 1.0 / tl.where(total > 0.0, total, 1.0), 0.0)
+    whole = total / tl.where(members > 0.0, members, 1.0) * unit
+    whole *= tl.load(often + rows, mask=rows < n_contexts, other=0.0)
+    sum_of = tl.zeros((SOME,), dtype=tl.float64)
+    for c in range(CLASSES):
+        count = tl.load(votes + c * padded + rows)
+        tl.store(votes + (CLASSES + c) * padded + rows, tl.where(count > 0.0, 1.0 / tl.maximum(count, 1.0), 0.0))
+        share = count.to(tl.float64) * tl.load(prices + c) * inverse
+        height = whole * (share if LOG else share * share)
+        tl.store(heights + c * padded + rows, height.to(tl.float32))
+        sum_of += height
+        if WEIGHTED:
+            tl.store(shares + c * padded + rows, share.to(tl.float32))
+    if WEIGHTED:
+        tl.store(heights + CLASSES * padded + rows, (-sum_of if LOG else sum_of).to(tl.float32))
 
 
 # What the kernels are given and how they are launched.
 
+_LN2 = math.log(2.0)  # kernels take logarithms to base 2
 _WIDTH = 64  # members are padded to a multiple of this
-_AT_ONCE = 1024  # numbers of a candidate that are centred at a time
+_FEW = 128  # members, up to which they are one product deep
+_FEW_CLASSES = 4  # of which rbar is made beside the products: theirs would be most of it, and rounded on its own
+_AT_ONCE = 1024  # numbers of a row that are centred at a time
+_BUSY = 1024  # programs that keep a GPU busy: labels are shared among them where rows are few
+_EACH = 1024  # sums of a warp that are kept beside the product
+_IN_CACHE = 2**24  # bytes of contexts that all candidates meet, before they go on to others
+_HELD = 2**30  # bytes of contexts, centred, that are held at a time
 
 
 class Tiles(NamedTuple):
@@ -297,6 +581,8 @@ class Tiles(NamedTuple):
     """members of one product"""
     warps: int
     stages: int
+    registers: int | None = None
+    """of a thread, at most: so that two programs share a multiprocessor, and one computes while the other waits"""
 
 
 class Numbers(NamedTuple):
@@ -308,20 +594,29 @@ class Numbers(NamedTuple):
     few: Tiles
     """for up to 128 members"""
     many: Tiles
+    several: Tiles
+    """for many, where sums are kept beside the product"""
 
-    def tiles(self, width: int) -> Tiles:
-        """Those for so many members, padded."""
-        tiles = self.few if width <= 128 else self.many
+    def tiles(self, width: int, several: bool, contexts: int) -> Tiles:
+        """Those for so many members, padded, and contexts, of which wide tiles may leave much to padding."""
+        if width <= _FEW:
+            tiles = self.few
+        else:
+            padded, less = (_padded_to(contexts, each.columns) for each in (self.many, self.several))
+            tiles = self.several if several or padded > 1.1 * less else self.many
         return tiles._replace(deep=min(tiles.deep, width))
 
 
+_HALF = Tiles(64, 64, 128, 4, 2), Tiles(128, 256, 64, 8, 3), Tiles(128, 128, 64, 8, 3)
 NUMBERS = {
-    "float16": Numbers(torch.float16, "ieee", Tiles(64, 64, 128, 4, 3), Tiles(128, 128, 64, 8, 4)),
-    "bfloat16": Numbers(torch.bfloat16, "ieee", Tiles(64, 64, 128, 4, 3), Tiles(128, 128, 64, 8, 4)),
-    "tf32": Numbers(torch.float32, "tf32", Tiles(64, 64, 64, 4, 3), Tiles(128, 128, 32, 8, 3)),
-    "float32": Numbers(torch.float32, "tf32x3", Tiles(64, 64, 32, 4, 2), Tiles(64, 64, 32, 4, 2)),
+    "float16": Numbers(torch.float16, "ieee", *_HALF),
+    "bfloat16": Numbers(torch.bfloat16, "ieee", *_HALF),
+    "tf32": Numbers(
+        torch.float32, "tf32", Tiles(64, 64, 64, 4, 3), Tiles(128, 128, 32, 8, 3), Tiles(128, 128, 32, 8, 3)
+    ),
+    "float32": Numbers(torch.float32, "tf32x3", *3 * (Tiles(64, 64, 32, 4, 2),)),
 }
-VOTES = Numbers(torch.int8, "ieee", Tiles(128, 64, 128, 8, 3), Tiles(128, 64, 128, 8, 3))
+VOTES = Numbers(torch.int8, "ieee", *3 * (Tiles(128, 64, 128, 8, 3, 128),))
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,8 +625,8 @@ class Job:
 
     kind: str
     """"log", "square" or "actions": what the loss makes of a product"""
-    weighted: bool
-    scale: float
+    mean: bool
+    """whether rbar is made of what is beside the products, not by one more"""
     classes: int
     members: int
     numbers: Numbers
@@ -339,11 +634,11 @@ class Job:
     right: Any
     """[T, M, K]"""
     heights: Any
-    """[T, M]"""
-    offsets: Any
-    """[A, M] for actions; for votes the means p_z [C, M]"""
+    """[T, M], one more with `mean`"""
     shares: Any
-    """[C, M]: s_z, for votes"""
+    """[C, M]: s_z, with `mean`; for actions the offsets [A, M]"""
+    votes: Any
+    """[2, C, M]: how many members vote z, and the inverse, for votes"""
 
     @property
     def width(self) -> int:
@@ -353,11 +648,15 @@ class Job:
     def sums(self, left: Any, mass: Any) -> Array:
         """[n]: scores of candidates with centred members `left` [C, n, K] and means `mass` [C, n], both padded."""
         rows, contexts, tiles = left.shape[1], self.right.shape[1], self.tiles
-        result = torch.empty((contexts // tiles.columns, rows), dtype=torch.float32, device=left.device)
-        grid = (result.shape[0] * (rows // tiles.rows),)
+        programs = (contexts // tiles.columns) * (rows // tiles.rows)
+        labels = triton.cdiv(self.classes, triton.cdiv(_BUSY, programs))
+        parts = triton.cdiv(self.classes, labels) * (contexts // tiles.columns)
+        result = torch.empty((parts, rows), dtype=torch.float32, device=left.device)
+        grid = (programs, triton.cdiv(self.classes, labels))
         sizes = (rows, contexts, float(self.members))
         settings = {
             "CLASSES": self.classes,
+            "LABELS": labels,
             "WIDTH": self.width,
             "PRECISION": self.numbers.product,
             "ROWS": tiles.rows,
@@ -365,13 +664,15 @@ class Job:
             "DEEP": tiles.deep,
             "num_warps": tiles.warps,
             "num_stages": tiles.stages,
+            "maxnreg": tiles.registers,
+            "enable_fp_fusion": True,
         }
         sides = (
             _described(left, (tiles.rows, tiles.deep)),
             _described(self.right, (tiles.columns, tiles.deep)),
             mass,
             self.heights,
-            self.offsets,
+            self.shares,
         )
         with _on(left.device):
             if self.kind == "actions":
@@ -379,75 +680,167 @@ class Job:
             else:
                 class_sums[grid](
                     *sides,
-                    self.shares,
+                    self.votes,
                     result,
                     *sizes,
+                    1.0 if self.numbers is VOTES else _scale(self.members),
+                    max(1, _IN_CACHE // (tiles.columns * self.right.shape[0] * self.width * self.right.element_size())),
+                    TERMS=self.right.shape[0],
                     LOG=self.kind == "log",
-                    WEIGHTED=self.weighted,
+                    MEAN=self.mean,
+                    EACH=self.mean or tiles.rows * tiles.columns <= _EACH * tiles.warps,
+                    HALF=self.numbers.dtype.itemsize == 2,
                     COUNTS=self.numbers is VOTES,
                     FAST=not knobs.runtime.interpret,
                     **settings,
                 )
-        return self.scale * torch.sum(result, dim=0, dtype=torch.float64)
+        return torch.sum(result, dim=0, dtype=torch.float64)
 
     def rows(self, count: int) -> int:
         """Of candidates, padded to one tile at least."""
         return int(max(1, triton.cdiv(count, self.tiles.rows)) * self.tiles.rows)
 
 
-def member_sums(terms: Any, classes: int, weights: Any, precision: str) -> Callable[[Any], Array]:
-    """A function from blocks of candidates to their scores [n], for the terms of contexts and weights [K] of members.
+def member_sums(loss: Any, belief: Any, shares: Any, precision: str) -> tuple[Callable[[Any], Array], float]:
+    """A function from blocks of candidates to their scores [n] for contexts with `shares` [M], over exp(log scale).
 
-    The terms are those of `stakes.acquisition.centred`.
+    And that log scale: what was taken out of weights or costs.
     """
-    job, weights = member_job(terms, classes, precision), weights.to(torch.float32).contiguous()
-    return lambda block: job.sums(*centred_members(block.candidates, weights, job))[: block.n_candidates]
+    weights = belief.member_weights.to(torch.float32).contiguous()
+    held = belief.contexts.shape[1] * (belief.n_classes + 1) * NUMBERS[precision].dtype.itemsize
+    most = max(1, _HELD // held)
+    parts = slices(belief.n_contexts, most) if belief.n_contexts > most else ()
+    jobs = [member_job(loss, belief.take(slice(None), part), shares[part], precision) for part in parts]
+    jobs = jobs or [member_job(loss, belief, shares, precision)]
+    log_scale = _costs(loss, belief.n_classes)[1] if loss.finite_actions else relative_weights(loss)[1]
+
+    def sums(block: Any) -> Array:
+        sides = centred_members(block.candidates, weights, jobs[0])
+        found = [job.sums(*sides)[: block.n_candidates] for job in jobs]
+        return found[0] if len(found) == 1 else torch.stack(found).sum(dim=0)
+
+    return sums, log_scale
 
 
-def member_job(terms: Any, classes: int, precision: str) -> Job:
-    """What the contexts of an ensemble bring."""
-    arrays = (terms.members, terms.heights, terms.offsets, terms.heights[:0])
-    sizes = (classes, terms.members.shape[2])
-    return _job(terms.kind, terms.weighted, terms.scale, NUMBERS[precision], *sizes, *arrays)
+def member_job(loss: Any, belief: Any, often: Any, precision: str) -> Job:
+    """What the contexts of an ensemble bring, where they come up as `often` [M] says."""
+    if loss.finite_actions:
+        return _action_job(_costs(loss, belief.n_classes)[0], belief, often, precision)
+    return _class_job(loss, belief, often, precision)
 
 
-def vote_sums(*terms: Any) -> Callable[[Any], Array]:
-    """The same of votes, whose products are counts, for what the contexts bring to `vote_job`."""
-    job = vote_job(*terms)
+def _costs(loss: Any, classes: int) -> tuple[Any, float]:
+    """[C, A]: what each action costs, over the largest, and the log of that."""
+    table = np.ascontiguousarray(loss.statistics(np.eye(classes), None), dtype=float)
+    largest = float(np.max(np.abs(table))) or 1.0
+    return table / largest, math.log(largest)
+
+
+def _class_job(loss: Any, belief: Any, often: Any, precision: str) -> Job:
+    """For log loss and Brier loss."""
+    count, members, classes = belief.contexts.shape
+    numbers, width, device = NUMBERS[precision], _padded_to(members, _WIDTH), belief.contexts.device
+    weights, _ = relative_weights(loss)
+    log, weighted = not isinstance(loss, BrierLoss), weights is not None
+    column = log and weighted and classes > _FEW_CLASSES
+    tiles = numbers.tiles(width, weighted and not column, count)
+    contexts = _padded_to(max(count, 1), tiles.columns)
+    right = torch.empty((classes + column, contexts, width), dtype=numbers.dtype, device=device)
+    heights = torch.empty((classes + weighted, contexts), dtype=torch.float32, device=device)
+    shares = torch.empty((classes if weighted else 0, contexts), dtype=torch.float32, device=device)
+    every, some = _cut(classes, width)
+    with _on(device):
+        context_terms[(contexts,)](
+            belief.contexts.contiguous(),
+            belief.member_weights,
+            _prices(weights, classes, device),
+            _counting(weights, often),
+            right,
+            heights,
+            shares,
+            count,
+            contexts,
+            _LN2 if log else 1.0,
+            MEMBERS=members,
+            CLASSES=classes,
+            WIDTH=width,
+            LOG=log,
+            WEIGHTED=weighted,
+            COLUMN=column,
+            SOME=some,
+            ALL=every,
+            TF32=numbers.product == "tf32",
+        )
+    kind = "log" if log else "square"
+    return Job(kind, weighted and not column, classes, members, numbers, tiles, right, heights, shares, heights)
+
+
+def _action_job(table: Any, belief: Any, often: Any, precision: str) -> Job:
+    """For a `table` [C, A] of costs."""
+    count, members, classes = belief.contexts.shape
+    numbers, width, device = NUMBERS[precision], _padded_to(members, _WIDTH), belief.contexts.device
+    tiles, actions = numbers.tiles(width, True, count), table.shape[1]
+    contexts = _padded_to(max(count, 1), tiles.columns)
+    right = torch.empty((actions, contexts, width), dtype=numbers.dtype, device=device)
+    heights, offsets = (torch.empty((actions, contexts), dtype=torch.float32, device=device) for _ in range(2))
+    every, some = _cut(actions, width)
+    with _on(device):
+        action_terms[(contexts,)](
+            belief.contexts.contiguous(),
+            belief.member_weights,
+            _constant(table.tobytes(), device),
+            often,
+            right,
+            heights,
+            offsets,
+            count,
+            contexts,
+            MEMBERS=members,
+            CLASSES=classes,
+            ACTIONS=actions,
+            WIDTH=width,
+            SOME=some,
+            ALL=every,
+            TF32=numbers.product == "tf32",
+        )
+    return Job("actions", False, classes, members, numbers, tiles, right, heights, offsets, heights)
+
+
+def vote_sums(loss: Any, belief: Any, often: Any) -> Callable[[Any], Array]:
+    """The same of votes, whose products are counts."""
+    job = vote_job(loss, belief, often)
     return lambda block: job.sums(*voted(block.candidates, job))[: block.n_candidates]
 
 
-def vote_job(kind: str, weighted: bool, contexts: Any, means: Any, shares: Any, heights: Any) -> Job:
-    """What the contexts of votes [M, K] bring, with means, shares and heights [M, C] each."""
-    sizes = (means.shape[1], contexts.shape[1])
-    scale = float(heights.max()) or 1.0
-    arrays = (_indicators(contexts, means.shape[1]), heights.T / scale, means.T, shares.T)
-    return _job(kind, weighted, scale, VOTES, *sizes, *arrays)
-
-
-def _job(
-    kind: str,
-    weighted: bool,
-    scale: float,
-    numbers: Numbers,
-    classes: int,
-    members: int,
-    right: Any,
-    heights: Any,
-    offsets: Any,
-    shares: Any,
-) -> Job:
-    """Padded, in the numbers wanted."""
-    width = triton.cdiv(members, _WIDTH) * _WIDTH
-    tiles = numbers.tiles(width)
-    contexts = triton.cdiv(right.shape[1], tiles.columns) * tiles.columns
-    there = _padded(right, (right.shape[0], contexts, width), numbers.dtype)
-    if numbers.product == "tf32":
-        there = ((there.view(torch.int32) + 0x1000) & -0x2000).view(torch.float32)  # to the nearest
-    heights, offsets, shares = (
-        _padded(each, (each.shape[0], contexts), torch.float32) for each in (heights, offsets, shares)
-    )
-    return Job(kind, weighted, scale, classes, members, numbers, tiles, there, heights, offsets, shares)
+def vote_job(loss: Any, belief: Any, often: Any) -> Job:
+    """What the contexts of votes bring to log loss or Brier loss, where they come up as `often` [M] says."""
+    count, members = belief.contexts.shape
+    width, classes = _padded_to(members, _WIDTH), belief.n_classes
+    tiles, device = VOTES.tiles(width, True, count), belief.contexts.device
+    contexts = _padded_to(max(count, 1), tiles.columns)
+    weights, log = relative_weights(loss)[0], not isinstance(loss, BrierLoss)
+    weighted = weights is not None
+    votes = torch.empty((2, classes, contexts), dtype=torch.float32, device=device)
+    right = _counted(belief.contexts, votes[0], width)
+    heights = torch.empty((classes + weighted, contexts), dtype=torch.float32, device=device)
+    shares = torch.empty((classes if weighted else 0, contexts), dtype=torch.float32, device=device)
+    with _on(device):
+        vote_terms[(contexts // tiles.columns,)](
+            votes,
+            _prices(weights, classes, device),
+            _counting(weights, often),
+            heights,
+            shares,
+            count,
+            contexts,
+            _LN2 if log else 1.0,
+            CLASSES=classes,
+            LOG=log,
+            WEIGHTED=weighted,
+            SOME=tiles.columns,
+        )
+    kind = "log" if log else "square"
+    return Job(kind, weighted, classes, members, VOTES, tiles, right, heights, shares, votes)
 
 
 def centred_members(probabilities: Any, weights: Any, job: Job) -> tuple[Any, Any]:
@@ -456,8 +849,7 @@ def centred_members(probabilities: Any, weights: Any, job: Job) -> tuple[Any, An
     rows = job.rows(count)
     left = torch.empty((classes, rows, job.width), dtype=job.numbers.dtype, device=probabilities.device)
     mass = torch.empty((classes, rows), dtype=torch.float32, device=probabilities.device)
-    every = triton.next_power_of_2(classes)
-    some = max(16, min(triton.next_power_of_2(job.width), _AT_ONCE // every))
+    every, some = _cut(classes, job.width)
     with _on(left.device):
         centre_members[(rows,)](
             probabilities.contiguous(),
@@ -478,22 +870,56 @@ def centred_members(probabilities: Any, weights: Any, job: Job) -> tuple[Any, An
 
 def voted(candidates: Any, job: Job) -> tuple[Any, Any]:
     """[C, n, K], [C, n]: votes [n, K] as 0 and 1, and the share of members that vote so, padded."""
-    rows = job.rows(candidates.shape[0])
-    votes = _indicators(candidates, job.classes)
-    mass = votes.sum(dim=2, dtype=torch.float32) / job.members
-    return _padded(votes, (job.classes, rows, job.width), torch.int8), _padded(mass, (job.classes, rows), torch.float32)
+    counts = torch.empty((job.classes, job.rows(candidates.shape[0])), dtype=torch.float32, device=candidates.device)
+    left = _counted(candidates, counts, job.width)
+    return left, counts.div_(job.members)
 
 
-def _indicators(votes: Any, classes: int) -> Any:
-    """[C, n, K]: 1 for the class voted for."""
-    return (votes[None, ...] == torch.arange(classes, device=votes.device)[:, None, None]).to(torch.int8)
+def _counted(votes: Any, counts: Any, width: int) -> Any:
+    """[C, n, K]: votes [n, K] as 0 and 1, padded; and how many members vote so, in `counts` [C, n]."""
+    classes, rows = counts.shape
+    indicators = torch.empty((classes, rows, width), dtype=torch.int8, device=votes.device)
+    sizes = {"MEMBERS": votes.shape[1], "CLASSES": classes, "WIDTH": width}
+    some = min(triton.next_power_of_2(width), _AT_ONCE)
+    with _on(votes.device):
+        count_votes[(rows,)](votes.contiguous(), indicators, counts, votes.shape[0], rows, SOME=some, **sizes)
+    return indicators
 
 
-def _padded(values: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """`values` in the corner of zeros."""
-    padded = torch.zeros(shape, dtype=dtype, device=values.device)
-    padded[tuple(slice(0, length) for length in values.shape)] = values.to(dtype)
-    return padded
+def _prices(weights: tuple[float, ...] | None, classes: int, device: Any) -> Any:
+    """[C]: class weights, on the device."""
+    return _constant(np.asarray(weights or (1.0,) * classes).tobytes(), device)
+
+
+def _counting(weights: tuple[float, ...] | None, often: Any) -> Any:
+    """[M]: how often contexts come up that count: none where one class alone has a weight: no label moves its share."""
+    return 0.0 * often if weights is not None and sum(weight > 0 for weight in weights) == 1 else often
+
+
+@lru_cache
+def _constant(numbers: bytes, device: Any) -> Any:
+    """Weights or costs of a loss, in double precision, on the device, where they are asked for with every ranking."""
+    return torch.tensor(np.frombuffer(numbers), device=device)
+
+
+def _scale(members: int) -> float:
+    """1 / K, such that no number u of single precision has u / K = -(1 + 2^-23), where the kernel takes a logarithm.
+
+    2^23 + 1 is 3 times a prime. The numerator of 1 / K, as it is rounded, has other factors, unless K is a power of 2:
+    then the number next to it is taken.
+    """
+    scale = np.float32(1.0 / members)
+    return float(np.nextafter(scale, np.float32(0.0)) if members & (members - 1) == 0 else scale)
+
+
+def _cut(classes: int, width: int) -> tuple[int, int]:
+    """How many classes and members of a row are centred at a time."""
+    every = triton.next_power_of_2(classes)
+    return every, max(16, min(triton.next_power_of_2(width), _AT_ONCE // every))
+
+
+def _padded_to(count: int, multiple: int) -> int:
+    return int(triton.cdiv(count, multiple) * multiple)
 
 
 def _described(members: Any, block: tuple[int, int]) -> TensorDescriptor:

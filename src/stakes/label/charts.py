@@ -39,7 +39,7 @@ def learning_chart(points: Sequence[tuple[int, float, float]]) -> Content:
     ]
     line = [(x(labels), y(value)) for labels, (value, _) in some]
     ends = (f"{number(loss)} with {counted(labels, 'label')}" for labels, (loss, _) in (some[0], some[-1]))
-    words = ", ".join(ends)
+    caption = ", ".join(ends)
     drawn = [
         _polygon(band),
         _polyline(line),
@@ -50,8 +50,8 @@ def learning_chart(points: Sequence[tuple[int, float, float]]) -> Content:
         "figure",
         [
             tag("h2", "Expected loss of a decision"),
-            _svg(drawn, f"Expected loss of a decision: {words}"),
-            tag("figcaption", words),
+            _svg(drawn, f"Expected loss of a decision: {caption}"),
+            tag("figcaption", caption),
         ],
     )
 
@@ -69,9 +69,10 @@ def acquired_chart(labels: Sequence[str], initial: int, *, numbers: bool) -> Con
     """
     if not labels:
         return ""
-    drawn, words = _dots(labels, initial) if numbers else _bars(labels, initial)
+    drawn, caption = _dots(labels, initial) if numbers else _bars(labels, initial)
     return tag(
-        "figure", [tag("h2", "What was acquired"), _svg(drawn, f"What was acquired: {words}"), tag("figcaption", words)]
+        "figure",
+        [tag("h2", "What was acquired"), _svg(drawn, f"What was acquired: {caption}"), tag("figcaption", caption)],
     )
 
 
@@ -84,8 +85,8 @@ def _dots(labels: Sequence[str], initial: int) -> tuple[list[Markup], str]:
         _circle(x(place + 1), y(values[place]), 2.5, "given" if place < initial else "bought")
         for place in range(0, len(values), step)
     ]
-    words = f"{counted(len(values), 'label')} from {number(low)} to {number(high)}, {initial:,} there from the start"
-    return [*dots, *_labels(1, len(values), low, high)], words
+    caption = f"{counted(len(values), 'label')} from {number(low)} to {number(high)}, {initial:,} there from the start"
+    return [*dots, *_labels(1, len(values), low, high)], caption
 
 
 def _bars(labels: Sequence[str], initial: int) -> tuple[list[Markup], str]:
@@ -104,10 +105,10 @@ def _bars(labels: Sequence[str], initial: int) -> tuple[list[Markup], str]:
             _text(102 + first + second, top + high / 2 + 4, str(given[name] + bought[name]), "start"),
         ]
     rest = len(set(labels)) - len(names)
-    words = ", ".join(f"{name} {given[name] + bought[name]}" for name in names) + (
+    caption = ", ".join(f"{name} {given[name] + bought[name]}" for name in names) + (
         f" and {rest} more classes" if rest else ""
     )
-    return drawn, f"{words}; {initial:,} of {counted(len(labels), 'label')} there from the start (light)"
+    return drawn, f"{caption}; {initial:,} of {counted(len(labels), 'label')} there from the start (light)"
 
 
 def _axis(low: float, high: float) -> _Line:
@@ -140,12 +141,12 @@ def _labels(first: float, last: float, low: float, high: float) -> list[Markup]:
     ]
 
 
-def _svg(drawn: Sequence[Markup], words: str) -> Markup:
-    return tag("svg", drawn, viewBox=f"0 0 {_WIDE} {_HIGH}", role="img", aria_label=words)
+def _svg(drawn: Sequence[Markup], caption: str) -> Markup:
+    return tag("svg", drawn, viewBox=f"0 0 {_WIDE} {_HIGH}", role="img", aria_label=caption)
 
 
-def _text(x: float, y: float, words: str, anchor: str) -> Markup:
-    return tag("text", words, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=anchor)
+def _text(x: float, y: float, content: str, anchor: str) -> Markup:
+    return tag("text", content, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=anchor)
 
 
 def _circle(x: float, y: float, size: float, kind: str) -> Markup:

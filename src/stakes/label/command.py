@@ -80,12 +80,12 @@ class CommandAnnotator:
         self._process = None
 
     def _start(self) -> None:
-        words = shlex.split(self.command)
-        if not words:
+        arguments = shlex.split(self.command)
+        if not arguments:
             raise StakesError("--annotator-command is empty; give the command that labels rows")
         try:
             pipe = subprocess.PIPE
-            self._process = subprocess.Popen(words, stdin=pipe, stdout=pipe, text=True, encoding="utf-8", bufsize=1)
+            self._process = subprocess.Popen(arguments, stdin=pipe, stdout=pipe, text=True, encoding="utf-8", bufsize=1)
         except OSError as error:
             raise StakesError(f"the annotator {self.command!r} cannot be started: {error}") from error
         self._lines = queue.Queue()

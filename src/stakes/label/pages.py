@@ -21,7 +21,7 @@ from stakes.tabular import Brief
 from stakes.tabular.loss_specs import loss_sentences
 
 ACT_KEYS = {"later": "l", "unsure": "u", "skip": "s"}
-ACT_WORDS = {
+ACT_LABELS = {
     "later": ("Later", "not now; it comes again after some others"),
     "unsure": ("Not sure", "somebody else settles it"),
     "skip": ("Skip for good", "it cannot be labelled; never ask again"),
@@ -114,10 +114,10 @@ def name_page(view: View, problem: str | None = None) -> Markup:
         ],
         method="post", action="/name", class_="stack",
     )  # fmt: skip
-    words = (
+    explanation = (
         "It goes with each of your labels, so that others get other rows. Use the same name on each of your devices."
     )
-    content = [tag("h1", "Who is labelling?"), tag("p", words, class_="faint"), *wrong, form]
+    content = [tag("h1", "Who is labelling?"), tag("p", explanation, class_="faint"), *wrong, form]
     return document(view.title, tag("main", tag("div", content, class_="sheet narrow"), class_="single", id="main"))
 
 
@@ -202,8 +202,8 @@ def nothing_to_do(view: View, heading: str, sentences: Sequence[str], undo: int 
 def settle_work(dispute: Dispute | None, left: int, view: View, undo: int | None, notice: str = "") -> Content:
     """A row on which annotators differ, or of which one was not sure."""
     if dispute is None:
-        words = "Rows come here on which annotators differ, and those of which somebody was not sure."
-        shown = [tag("h1", "Nothing to settle", id="row-title", tabindex="-1"), tag("p", words)]
+        explanation = "Rows come here on which annotators differ, and those of which somebody was not sure."
+        shown = [tag("h1", "Nothing to settle", id="row-title", tabindex="-1"), tag("p", explanation)]
         return [
             _notice(notice),
             tag("div", shown, class_="sheet empty"),
@@ -249,7 +249,7 @@ def keys_page(view: View, problem: str | None = None, saved: bool = False) -> Ma
 
 
 def _meaning(name: str) -> str:
-    return name.removeprefix("class:") if name.startswith("class:") else ACT_WORDS[name][0]
+    return name.removeprefix("class:") if name.startswith("class:") else ACT_LABELS[name][0]
 
 
 def panel(
@@ -365,9 +365,9 @@ def _values(card: Card) -> Markup:
     return tag("div", [*long_ones, tag("dl", short_ones, class_="values") if short_ones else ""], class_="row")
 
 
-def _breakable(words: str) -> Markup:
+def _breakable(value: str) -> Markup:
     """Words whose lines may end where people part names, such as after an underscore."""
-    return Markup(Markup("<wbr>").join(map(text, _PARTS.split(words))))
+    return Markup(Markup("<wbr>").join(map(text, _PARTS.split(value))))
 
 
 def _answers(view: View, question: Content) -> Markup:
@@ -413,9 +413,9 @@ def _other(view: View) -> Markup:
 
 def _put_offs(view: View, *, audit: bool) -> Markup:
     buttons = [
-        tag("button", [_kbd(view.keys.get(act)), tag("span", words)], type="submit", formaction="/off", name="act",
+        tag("button", [_kbd(view.keys.get(act)), tag("span", label)], type="submit", formaction="/off", name="act",
             value=act, formnovalidate="formnovalidate", title=meaning, class_="quiet", **_key(view.keys.get(act)))
-        for act, (words, meaning) in ACT_WORDS.items()
+        for act, (label, meaning) in ACT_LABELS.items()
         if not (audit and act == "unsure")  # a test has one label for each row, or none
     ]  # fmt: skip
     return tag("div", buttons, class_="acts", role="group", aria_label="No label now")
@@ -448,8 +448,8 @@ def _guess_button(row: str) -> Markup:
     )
 
 
-def _notice(words: str) -> Markup:
-    return tag("p", words, class_="notice", id="notice", **({} if words else {"hidden": "hidden"}))
+def _notice(message: str) -> Markup:
+    return tag("p", message, class_="notice", id="notice", **({} if message else {"hidden": "hidden"}))
 
 
 def _mark(view: View) -> Markup:

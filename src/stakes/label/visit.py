@@ -56,8 +56,8 @@ class Visit:
             return pages.work_on(card, view, notice)
         undo = desk.last_act(view.name)
         if desk.ranked_with is None and desk.problem is None:
-            words = ["The rows are ranked for the first time. This takes as long as fitting the model."]
-            return pages.nothing_to_do(view, "Ranking the rows", words, undo, waiting=True)
+            explanation = ["The rows are ranked for the first time. This takes as long as fitting the model."]
+            return pages.nothing_to_do(view, "Ranking the rows", explanation, undo, waiting=True)
         if desk.ranked_with is None and desk.problem is not None:
             return pages.nothing_to_do(view, "The rows cannot be ranked", [desk.problem], undo, waiting=False)
         return pages.nothing_to_do(view, "No row for you now", [desk.why_none()], undo, waiting=False)

@@ -34,7 +34,7 @@ FIRST, SECOND, SAME = 1, 2, 0
 _MOST = 128.0  # the largest ratio that is thought of
 _POINTS = 1401  # of the grid: 0.7% apart
 _SLIP = 1.0 / 15.0  # of answers
-_TELL = 0.05  # of log k: what is closer is told apart by chance
+_TELL = 0.05  # of log k: what is closer differs by chance
 _NEAR = 0.1  # of the interquartile range, by which a question may be off the median for plainer numbers
 _ALIKE = 0.25  # of log k, within which two costs are called about the same
 _PLAIN = sorted({m / n for n in (1, 2, 3, 4) for m in range(1, 41) if 1 <= m / n <= 10} | set(range(10, 129)))

@@ -190,7 +190,7 @@ def _standardised(values: Host, *, middle: float, scale: float, mean: float, sd:
 
 
 def _indicated(values: Host, *, encoder: OneHotEncoder) -> Host:
-    """An indicator for each value of one column; values are told apart by what they print as, gaps are one of them."""
+    """An indicator for each value of one column; values differ by what they print as, gaps are one of them."""
     return np.asarray(encoder.transform(_texts(values)))
 
 

@@ -58,9 +58,9 @@ class LabelDraws(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no ty
 
         >>> import numpy as np
         >>> X = np.r_[np.linspace(0.0, 1.0, 10), np.linspace(5.0, 6.0, 10)][:, None]
-        >>> said = np.repeat([[0.95, 0.05], [0.05, 0.95]], 10, axis=0)  # if the class is 0, and if it is 1
-        >>> said[15] = [0.8, 0.2]
-        >>> model = LabelDraws().fit(X, said)
+        >>> likelihoods = np.repeat([[0.95, 0.05], [0.05, 0.95]], 10, axis=0)  # if the class is 0, and if it is 1
+        >>> likelihoods[15] = [0.8, 0.2]
+        >>> model = LabelDraws().fit(X, likelihoods)
         >>> bool(model.posterior_[15, 1] > 0.7)
         True
     """

@@ -219,7 +219,7 @@ def rank_opinions(
         >>> fit = fit_to_opinions(X, opinions, classes=[0, 1])
         >>> ranked = rank_opinions(fit, ZeroOne(), prices={"student": 1.0, "expert": 5.0}, n=3)
         >>> [each.annotator for each in ranked]
-        ['student', 'expert', 'student']
+        ['expert', 'student', 'expert']
     """
     names = list(prices)
     if not names or not all(np.isfinite(prices[name]) and prices[name] > 0 for name in names):
@@ -249,8 +249,8 @@ def rank_opinions(
         spread = generator(seed, DRAWS).gumbel(size=len(rows))  # the largest of log p + Gumbel noise is a draw from p
         best = value.argmax(axis=0)  # [N]
         with np.errstate(divide="ignore"):
-            chances = _COLDNESS * np.log(np.maximum(value.max(axis=0), 0.0)) - np.log(costs[best])  # logarithms
-        order = np.argsort(-(chances + spread), kind="stable")
+            log_weights = _COLDNESS * np.log(np.maximum(value.max(axis=0), 0.0)) - np.log(costs[best])  # logarithms
+        order = np.argsort(-(log_weights + spread), kind="stable")
         drawn = [(int(place), int(best[place])) for place in order if np.isfinite(value[best[place], place])]
         return _affordable(drawn, opinion, n, budget)
     order = np.argsort(-value, axis=None, kind="stable")[: int(np.isfinite(value).sum())]
@@ -296,10 +296,10 @@ def opinion_belief(fit: OpinionFit, rows: Host, contexts: Any, *, joint: bool = 
     model: LabelDraws = fit.model
     members = model.members(take_rows(fit.table, rows))
     place = {int(row): at for at, row in enumerate(fit.rows)}
-    told = np.flatnonzero([int(row) in place for row in rows])
-    if len(told):
-        positions = np.asarray([place[int(row)] for row in rows[told]])
-        members[told] = model.labelled_members(take_rows(fit.table, rows[told]), positions)
+    labelled = np.flatnonzero([int(row) in place for row in rows])
+    if len(labelled):
+        positions = np.asarray([place[int(row)] for row in rows[labelled]])
+        members[labelled] = model.labelled_members(take_rows(fit.table, rows[labelled]), positions)
     return CategoricalEnsemble(members, model.members(contexts))
 
 

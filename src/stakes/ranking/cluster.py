@@ -160,7 +160,7 @@ class ClusterPool:
             self._keep(self.reservoir[order], take_rows(table, order))
 
     def _parts(self, costs: Host | None, scored: Host | None) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        """The number of each fragment that has rows to score, and what its task is told."""
+        """The number of each fragment that has rows to score, and the arguments of its task."""
         ends = np.cumsum(self.counts)
         first = True
         for number, (count, end) in enumerate(zip(self.counts.tolist(), ends.tolist(), strict=True)):
@@ -202,10 +202,10 @@ class ClusterPool:
         left, finished = iter(tasks), as_completed()
 
         def give(task: tuple[int, tuple[Any, ...]]) -> None:
-            number, told = task
+            number, arguments = task
             rows = self.fragments[number]
             rows = self.client.compute(rows) if hasattr(rows, "__dask_graph__") else rows
-            future = self.client.submit(function, carried, rows, *told, pure=False)
+            future = self.client.submit(function, carried, rows, *arguments, pure=False)
             given[future] = task
             finished.add(future)
 
@@ -235,7 +235,7 @@ class ClusterPool:
         return _AHEAD * max(2, int(sum(self.client.nthreads().values())))
 
     def _scattered(self, sent: Sent | None) -> Any:
-        """What workers are told once, on all of them."""
+        """What workers are sent once, on all of them."""
         return None if sent is None else self.client.scatter(sent, broadcast=True, hash=False)
 
 
@@ -322,10 +322,10 @@ def _tallied(
 
 
 def _added(
-    told: tuple[Any, ...], rows: Any, start: int, count: int, first: bool, costs: Host | None, scored: Host | None
+    shared: tuple[Any, ...], rows: Any, start: int, count: int, first: bool, costs: Host | None, scored: Host | None
 ) -> tuple[int, Any]:
     """The rows of a fragment, chunk by chunk."""
-    query, function, empty, gaps, shapes = told
+    query, function, empty, gaps, shapes = shared
     tally, done = deepcopy(empty), 0
     for begin, chunk in pool_chunks(rows, query.chunk):
         places = np.arange(begin, begin + n_rows(chunk))

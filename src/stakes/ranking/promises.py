@@ -34,7 +34,7 @@ class PromisedRound(NamedTuple):
     Attributes:
         labels: How many labels the model had before.
         bought: How many it got.
-        promised: What these were said to save, as the campaign was told.
+        promised: What these were promised to save, as the campaign recorded it.
         raw: The same before the campaign's own record was applied to it.
         delivered: What they saved: the loss of the model before them less that of the model after them, on labels that
             neither was fitted to.

@@ -314,7 +314,7 @@ def screening(query: Query) -> tuple[AnyLoss, Host] | None:
 
     A label is worth about p(c) G_c at a context, times the share of the variance there that it explains; G_c is what
     can be gained there: the expected loss today, or under an ensemble of classes what it is worth to know the member.
-    None where that cannot be told.
+    None where that is not known.
     """
     belief = query.first()
     plain = screened_belief(belief)

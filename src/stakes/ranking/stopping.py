@@ -124,8 +124,8 @@ def advised(
     the advice with the smaller one is to go on if any batch has a positive net saving, and to stop if none has.
     It is too close to call where all net savings are within a margin of 0 (a quarter of their standard error, or of
     what is saved if that is less, and at least a tenth of the cost), so that both regrets are about the same. A
-    campaign that was told to go on is told to stop as soon as no net saving is positive, and then to go on only where
-    one is twice its margin.
+    campaign that was advised to go on is advised to stop as soon as no net saving is positive, and then to go on only
+    where one is twice its margin.
 
     The worth of labels need not be concave in their number: one may be worth nothing where ten are worth much. So
     batches of every size count; and where worth grows faster than the number of labels, larger ones than were offered

@@ -25,7 +25,7 @@ def of_grades(loss: LossSpec, model: ModelSpec, grades: Sequence[str]) -> tuple[
 
     Args:
         loss: One about classes, or "absolute-error" or "squared-error", which then go by the distance of grades.
-        model: The default model is told of the order; any other is left as it is.
+        model: The default model gets the order; any other is left as it is.
         grades: From the lowest to the highest.
 
     Returns:

@@ -155,7 +155,7 @@ def test_rows_in_another_order_are_found_out():
         verified(CATALOGUE["estate"], csv_cells("estate")[::-1], "here")
 
 
-def test_rows_columns_words_and_classes_are_found_out_by_name():
+def test_rows_columns_texts_and_classes_are_found_out_by_name():
     facts, cells = CATALOGUE["vehicle"], csv_cells("vehicle")
     cases = {
         "must have 846 rows; it has 845": cells[1:],

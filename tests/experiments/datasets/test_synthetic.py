@@ -59,7 +59,7 @@ def test_noise_and_start(reading, sd, starts, rng):
     assert set(first.tolist()) <= set(problem.candidates.tolist())
 
 
-def test_chance_is_an_argument():
+def test_the_random_state_is_an_argument():
     for reading in ("published", "text"):
         problem = synthetic(reading)
         once, again = (problem.labels(problem.start(rng), rng) for rng in map(np.random.default_rng, (3, 3)))

@@ -62,8 +62,8 @@ def test_compiled_trees_are_as_sure_as_those_of_scikit_learn():
         forests.forest(kind, 2000).set_params(random_state=seed).fit(X, y).predict_proba(tests)
         for kind, seed in (("compiled", 0), ("scikit-learn", 0), ("scikit-learn", 1))
     ]
-    apart, by_chance = (np.sqrt(np.mean((found[i] - found[1]) ** 2)) for i in (0, 2))
-    assert apart < 1.3 * by_chance
+    apart, between_seeds = (np.sqrt(np.mean((found[i] - found[1]) ** 2)) for i in (0, 2))
+    assert apart < 1.3 * between_seeds
 
 
 def test_compiled_trees_with_leaves_of_several_classes_give_probabilities():
@@ -106,7 +106,7 @@ def test_a_forest_for_a_study_without_one_is_refused():
 
 
 @pytest.mark.parametrize("grower", ["intelex", "compiled"])
-def test_without_the_library_it_is_said_how_to_get_it(monkeypatch, grower):
+def test_without_the_library_it_is_reported_how_to_get_it(monkeypatch, grower):
     monkeypatch.setitem(sys.modules, "sklearnex.ensemble", None)
     monkeypatch.setenv("STAKES_JIT", "0")
     with pytest.raises(SystemExit, match=r"pip install 'stakes\[fast\]', or leave --forest out"):

@@ -133,7 +133,7 @@ def test_acquisition_figures_have_four_rows_by_iterations():
         assert evr.get_ydata()[list(evr.get_xdata()).index(marked)] == pytest.approx(1.0)
 
 
-def test_without_matplotlib_the_page_has_no_pictures_and_that_is_said(summary, tmp_path, capsys, monkeypatch):
+def test_without_matplotlib_the_page_has_no_pictures_and_that_is_reported(summary, tmp_path, capsys, monkeypatch):
     def lacking(_summaries):
         raise ImportError("no matplotlib")
 

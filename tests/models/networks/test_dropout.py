@@ -98,11 +98,11 @@ class Shared(nn.Module):
     def __init__(self):
         super().__init__()
         torch.manual_seed(0)
-        self.drop, self.words, self.last = nn.Dropout(0.5), nn.Embedding(9, 6), nn.Linear(6, 2)
+        self.drop, self.embedded, self.last = nn.Dropout(0.5), nn.Embedding(9, 6), nn.Linear(6, 2)
 
     def forward(self, ids):
-        words = self.drop(self.words(ids)) * (ids > 0)[..., None]  # 0 is padding
-        return self.last(self.drop(self.drop(words.sum(dim=1))))
+        embedded = self.drop(self.embedded(ids)) * (ids > 0)[..., None]  # 0 is padding
+        return self.last(self.drop(self.drop(embedded.sum(dim=1))))
 
 
 def test_a_layer_that_is_called_twice_has_two_masks():

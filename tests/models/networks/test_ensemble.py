@@ -237,10 +237,10 @@ class Named(nn.Module):
 
     def __init__(self):
         super().__init__()
-        self.words = nn.Embedding(30, 3).double()
+        self.embedding = nn.Embedding(30, 3).double()
 
     def forward(self, ids, mask):
-        return SimpleNamespace(logits=(self.words(ids) * mask[..., None]).sum(dim=1))
+        return SimpleNamespace(logits=(self.embedding(ids) * mask[..., None]).sum(dim=1))
 
 
 def tokens(texts):
@@ -278,7 +278,7 @@ def test_texts_go_through_a_tokenizer():
         (lambda: [*networks(), copy.deepcopy(networks()[0]).to("meta")], "on one device"),
     ],
 )
-def test_what_is_wrong_is_said(model, message, rows):
+def test_what_is_wrong_is_reported(model, message, rows):
     with pytest.raises(ValueError, match=message):
         belief_of(model(), rows[:25], rows[25:])
 
@@ -356,7 +356,7 @@ def test_stacked_and_dropped_out_networks_with_two_heads():
 
 
 @pytest.mark.parametrize(
-    ("how", "options", "told"),
+    ("how", "options", "message"),
     [
         ("pair", {}, "output='normal'"),
         ("variance", {"noise_sd": 0.1}, "neither classes nor noise_sd"),
@@ -364,8 +364,8 @@ def test_stacked_and_dropped_out_networks_with_two_heads():
         ("pair", {"output": "normal", "noise_sd": 0.1}, "neither classes nor noise_sd"),
     ],
 )
-def test_two_heads_that_are_not_meant(how, options, told):
-    with pytest.raises((TypeError, StakesError), match=told):
+def test_two_heads_that_are_not_meant(how, options, message):
+    with pytest.raises((TypeError, StakesError), match=message):
         belief_of(NetworkEnsemble([TwoHeads(HEADS[how], 0)], **options), ROWS, ROWS)
 
 

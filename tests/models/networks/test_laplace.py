@@ -152,6 +152,6 @@ def test_an_output_without_its_last_axis_is_one_output(rows):
         (lambda rows: last_layer_laplace(network(3), rows.reshape(5, 6, 3)), "must end in its last nn.Linear"),
     ],
 )
-def test_what_is_wrong_is_said(make, message, rows):
+def test_what_is_wrong_is_reported(make, message, rows):
     with pytest.raises(ValueError, match=message):
         make(rows)

@@ -6,9 +6,9 @@ const RETRY = 1500; // milliseconds
 const QUIET = 3000; // between looks while nothing is awaited
 let sending = null; // the answer that the server has not acknowledged yet
 
-function say(words) {
+function say(message) {
   by("live").textContent = "";
-  by("live").textContent = words;
+  by("live").textContent = message;
 }
 
 function who() {
