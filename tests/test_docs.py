@@ -31,6 +31,7 @@ EVERYWHERE = [
 ]
 INTEGRATIONS = sorted((ROOT / "docs" / "integrations").glob("*.md"))  # run by the tests of their packages
 OWN = ("readme.py", "one_call.py", "gallery.py", "digits.py")  # have tests of what they print
+FOLLOWED = ("audit.md",)  # tests/test_tutorials.py runs all blocks of such a page in order, commands too
 NEEDED = {"torch_processes.md": ("torch", "gpytorch", "botorch")}  # libraries, for the blocks of a page
 SCRIPTS = sorted(path for path in (ROOT / "docs" / "examples").glob("*.py") if path.name not in OWN)
 BLOCK = re.compile(r"(?:^<!-- (?P<script>\S+\.py) -->\n)?^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -42,7 +43,7 @@ def blocks(shown: bool):
         pytest.param(page, match, id=f"{page.name}:{page.read_text()[: match.start('code')].count(chr(10)) + 1}")
         for page in PAGES
         for match in BLOCK.finditer(page.read_text())
-        if (match["script"] is not None) == shown
+        if (match["script"] is not None) == shown and page.name not in FOLLOWED
     ]
 
 
@@ -243,6 +244,36 @@ def test_a_loss_in_python_is_that_of_its_flags(loss, flags, tmp_path):
 
 def test_every_task_of_the_page_on_losses_is_tried():
     assert len(TASKS) == 5
+
+
+def test_the_page_of_networks_says_of_the_digits_what_they_cost():
+    """Below the numbers that its example printed."""
+    text = (ROOT / "docs" / "torch.md").read_text()
+    prose = " ".join(text.split())
+    rows = re.findall(r"^ +(\d\d) +([\d.]+) \([ \d.]+\) +([\d.]+) \([ \d.]+\) +([\d.]+) \([ \d.]+\)$", text, re.M)
+    random, plain, own = ({int(row[0]): float(row[part]) for row in rows} for part in (1, 2, 3))
+    assert list(own) == [20, 28, 36, 44, 52, 60]
+    assert (
+        f"after 60 labels, choosing by the costs leaves {1 - own[60] / random[60]:.0%} less cost than random" in prose
+    )
+    assert own[52] < random[60]
+    assert all(own[labels] < plain[labels] for labels in own if labels >= 28)
+    assert f"with 28 labels it is {random[28] - own[28]:.1f} below random choice" in prose
+    assert f"with 36 labels {own[36] - random[36]:.1f} above" in prose
+
+
+def test_signatures_and_fields_on_the_page_are_those_of_the_calls():
+    page = " ".join((ROOT / "docs" / "overview.md").read_text().split())
+    empty = inspect.Parameter.empty
+    for name in ("rank", "outlook", "audit"):
+        found = inspect.signature(getattr(stakes, name))
+        plain = [each.replace(annotation=empty) for each in found.parameters.values()]
+        assert f"{name}{found.replace(parameters=plain, return_annotation=empty)}" in page
+    results = {"Ranking": stakes.ranking.Ranking, "Outlook": stakes.ranking.Outlook, "Audit": stakes.evaluation.Audit}
+    for name, kind in results.items():
+        (listed,) = re.findall(rf"an? `{name}` \(([^)]*)\)", page)
+        known = {*vars(kind), *kind.__dataclass_fields__}
+        assert set(re.findall(r"`(\w+)`", listed)) <= known
 
 
 def test_defaults_on_pages_are_those_of_the_package():

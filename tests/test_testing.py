@@ -7,7 +7,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from stakes import CategoricalEnsemble, CostMatrix, ExponentialWeight, LogLoss, SquaredError
+from stakes import (
+    CRPS,
+    CategoricalEnsemble,
+    CostMatrix,
+    ExponentialWeight,
+    FiniteActions,
+    LogLoss,
+    SquaredError,
+    Weight,
+)
 from stakes.beliefs import Belief
 from stakes.losses import Identity, Square, WeightedBregman
 from stakes.testing import check_belief, check_loss
@@ -73,6 +82,31 @@ def test_a_broken_loss_is_caught(loss, law):
     check_loss(Base(), TARGETS)
     with pytest.raises((AssertionError, IndexError), match=law if type(loss) is not FlatStatistics else None):
         check_loss(loss, TARGETS)
+
+
+@pytest.mark.parametrize(
+    ("loss", "place"),
+    [
+        (lambda points: SquaredError(Weight(lambda z: np.where(z > 1.25, 10.0, 1.0), breakpoints=points)), 1.25),
+        (lambda points: FiniteActions(lambda z: np.stack([0 * z, (z < 0.1) * 5.0], axis=-1), breakpoints=points), 0.1),
+        (lambda points: CRPS(Weight(lambda z: np.where(z > 0.7, 3.0, 1.0), breakpoints=points)), 0.7),
+        (lambda points: SquaredError(Weight(lambda z: 1.0 + np.floor(z), breakpoints=points)), 1.0),
+    ],
+    ids=["weight", "actions", "distribution", "floor"],
+)
+def test_a_jump_that_is_not_declared_is_caught(loss, place):
+    targets = [0.05, 0.3, 0.9, 1.7]
+    check_loss(loss((place,)), targets)
+    with pytest.raises(AssertionError, match=f"breakpoints: statistics jump at {place:g}, which breakpoints \\(\\) do"):
+        check_loss(loss(()), targets)
+    with pytest.raises(AssertionError, match=f"jump at {place:g}"):
+        check_loss(loss((place + 0.01,)), targets)
+
+
+def test_steep_weights_and_kinks_are_no_jumps():
+    for slope in (1.0, 30.0, 1e5):
+        check_loss(SquaredError(Weight(lambda z, slope=slope: 2.0 + np.tanh(slope * (z - 0.51)))), TARGETS)
+    check_loss(SquaredError(Weight(lambda z: 1.0 + np.maximum(z, 0.0))), TARGETS)
 
 
 def test_extreme_weights_pass_the_laws():

@@ -50,7 +50,8 @@ for kind, precision, width in of:
     tile = {"CLASSES": 3, "WIDTH": width, "PRECISION": precision, "ROWS": 64, "COLUMNS": 64, "DEEP": 64}
     sides = dict.fromkeys(("left", "right"), f"tensordesc<{kind}[64,64]>")
     for log, mean in ((True, False), (True, True), (False, True)):
-        known = {"LABELS": 2, "TERMS": 3, "LOG": log, "MEAN": mean, "EACH": mean, "HALF": width == 128, "COUNTS": kind == "i8", "FAST": True}
+        known = {"LABELS": 2, "TERMS": 3, "LOG": log, "MEAN": mean, "EACH": mean, "COUNTS": kind == "i8", "FAST": True}
+        known["HALF"] = width == 128
         print(size(centred_kernels.class_sums, "fp32", {**tile, **known}, **sizes, **sides))
     if kind != "i8":
         print(size(centred_kernels.action_sums, "fp32", {**tile, "ACTIONS": 4, "LABELS": 2}, **sizes, **sides))

@@ -1,5 +1,6 @@
 """Every command of the tutorials runs, in the order of the page, and prints what the page shows, numbers included."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -10,6 +11,7 @@ from unittest.mock import patch
 import pytest
 from click.testing import CliRunner
 
+from stakes import Linex
 from stakes.cli.commands import cli
 from tests.in_process import run_code, run_command
 from tools.record import steps
@@ -102,6 +104,11 @@ def test_a_tutorial(page, tmp_path):
     assert re.findall("https?:", reports) == []  # with the colon: pictures in letters may spell http by chance
 
 
+@pytest.mark.parametrize(("page", "lines"), [("audit", 10), ("threshold", 3)])
+def test_a_page_that_shows_what_is_printed(page, lines, tmp_path):
+    assert follow((ROOT / f"docs/{page}.md").read_text(), tmp_path) >= lines
+
+
 def test_the_spreadsheet_of_the_readme(tmp_path):
     text = (ROOT / "README.md").read_text()
     section = text[text.index("## Three commands") : text.index("## Set up")]
@@ -116,3 +123,33 @@ def test_from_installation_to_five_rows_in_three_commands():
     assert len(re.findall(r"^ [1-5] T-\d{3}  ", block, re.M)) == 5
     answer = block[block.index("Label these rows next") :].splitlines()
     assert sum(-(-len(line) // 80) or 1 for line in answer) <= 23  # a screen, with the prompt
+
+
+def prose(page):
+    return " ".join(re.sub(r"^```.*?^```$", "", page, flags=re.S | re.M).split())
+
+
+def test_what_the_tutorial_of_tumours_says_of_members(tmp_path):
+    """What eight labels save if a tree is the truth, and what they are promised to save."""
+    page = (ROOT / "docs/tutorials/tumours.md").read_text()
+    sample, command = (next(code for kind, code in BLOCK.findall(page) if part in code) for part in ("sample", "-n 3"))
+    run("bash", sample, tmp_path)
+    offer = json.loads(run("bash", command.replace("-n 3", "-n 8 --json"), tmp_path))["outlook"]["offers"][7]
+    (joint,) = re.findall(r"eight labels would save ([\d.]+) a decision", prose(page))
+    assert float(joint) == pytest.approx(offer["joint"], rel=0.02)
+    assert "It comes to a quarter of that" in prose(page)
+    assert 0.2 < offer["worth"] / offer["joint"] < 0.3
+
+
+def test_what_the_tutorial_of_prices_says_beside_its_outputs():
+    page = (ROOT / "docs/tutorials/prices.md").read_text()
+    (labels, saved, cost) = re.findall(r"the next (\d) labels save ([\d.]+) .* and cost (\d)", page)[0]
+    assert labels == "8"
+    assert f"Eight visits cost {cost} thousand and are expected to save about {float(saved):.0f} thousand" in prose(
+        page
+    )
+    loss = Linex(0.02)
+    high, low, small = (float(loss(0.0, error)) for error in (100.0, -100.0, 10.0))
+    high, low = max(high, low), min(high, low)
+    assert f"100 thousand too high costs {high:.1f}, one that is 100 thousand too low costs {low:.1f}" in prose(page)
+    assert f"an error of 10 thousand in either direction costs {small:.2f}" in prose(page)

@@ -93,6 +93,9 @@ def grow(
     n, columns, classes = rows.shape[0], rows.shape[1], counts.shape[2]
     order, spare, open_nodes = np.empty(n, np.int64), np.empty(n, np.int64), np.empty((2 * n, 3), np.int64)
     drawn, total, left = np.arange(columns), np.empty(classes), np.empty(classes)
+    ranked, times = np.empty((columns, n), np.int64), np.zeros(n, np.int64)
+    for column in range(0 if extremely else columns):
+        ranked[column] = np.argsort(rows[:, column])
     for k in range(nodes.shape[0]):
         for place in range(n):
             order[place] = place if extremely else int(np.random.random() * n)  # noqa: NPY002
@@ -108,6 +111,11 @@ def grow(
             if total.max() == end - start:
                 continue
             best, best_column, best_cut, seen, varied = -1.0, -1, 0.0, 0, 0
+            many = not extremely and (end - start) * (end - start) > 8 * n
+            if many:
+                times[:] = 0
+                for place in range(start, end):
+                    times[order[place]] += 1
             while seen < columns and (seen < tried or varied == 0):
                 other = seen + int(np.random.random() * (columns - seen))  # noqa: NPY002
                 column = drawn[other]
@@ -131,12 +139,19 @@ def grow(
                     if gain > best:
                         best, best_column, best_cut = gain, column, cut
                     continue
-                for place in range(start + 1, end):  # sorted by the column, in place
-                    row, hole = order[place], place
-                    while hole > start and rows[order[hole - 1], column] > rows[row, column]:
-                        order[hole] = order[hole - 1]
-                        hole -= 1
-                    order[hole] = row
+                if many:  # the node's labels in the column's order, which is known: n steps
+                    here = start
+                    for rank in range(n):
+                        for _ in range(times[ranked[column, rank]]):
+                            order[here] = ranked[column, rank]
+                            here += 1
+                else:  # sorted by the column, in place: steps as the square of the node's labels
+                    for place in range(start + 1, end):
+                        row, hole = order[place], place
+                        while hole > start and rows[order[hole - 1], column] > rows[row, column]:
+                            order[hole] = order[hole - 1]
+                            hole -= 1
+                        order[hole] = row
                 for place in range(start, end - 1):
                     left[targets[order[place]]] += 1.0
                     below, above = rows[order[place], column], rows[order[place + 1], column]

@@ -40,6 +40,7 @@ MATH = {  # names as the paper sets them
 _STYLE = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "stakes"}
 _IN_FULL = {  # parts of the names of studies, in words
     "-intelex": "",
+    "-compiled": "",
     "-train": ", 528 rows",
     "-all": ", 990 rows",
     "-exact": ", prices",
@@ -137,7 +138,9 @@ def png(figure: Any) -> bytes:
 
 
 def _by_study(summaries: Sequence[Summary]) -> list[tuple[tuple[str, str], list[Summary]]]:
-    """Summaries of one study and preset, in the paper's order of data sets."""
+    """Summaries of one study and preset, in the paper's order of data sets; compiled forests in place of intelex."""
+    compiled = {each.name.removesuffix("-compiled") for each in summaries if each.name.endswith("-compiled")}
+    summaries = [each for each in summaries if each.name.removesuffix("-intelex") not in compiled - {each.name}]
 
     def key(each: Summary) -> tuple[str, str]:
         return each.about["study"], each.about["preset"]
@@ -154,8 +157,8 @@ def _short(summary: Summary) -> str:
     own = summary.name.replace(summary.about["study"], "").replace(f"-{summary.about['preset']}", "")
     for part, full in _IN_FULL.items():
         own = own.replace(part, full)
-    by = ", scikit-learn" if summary.about["study"] == "classification" and "intelex" not in summary.name else ""
-    return own.strip("-").replace("-", ", ").capitalize() + by
+    plain = summary.about["study"] == "classification" and not summary.name.endswith(("-intelex", "-compiled"))
+    return own.strip("-").replace("-", ", ").capitalize() + (", scikit-learn" if plain else "")
 
 
 def _middle(study: str) -> Callable[[Any], tuple[float, float]]:

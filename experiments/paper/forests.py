@@ -14,8 +14,8 @@ from stakes import CategoricalEnsemble, VoteEnsemble
 from stakes._utils.compute import has_jit
 
 Forest: TypeAlias = Literal["scikit-learn", "intelex", "compiled"]
-"""The paper's, scikit-learn-intelex, or our compiled loops: other random numbers and the same statistics, 4 to 7 and 10
-to 17 times quicker."""
+"""The paper's; scikit-learn-intelex's, several times quicker, which predict a little worse; or our compiled loops',
+some ten times quicker, with other random numbers and the same statistics."""
 
 _GROWN = ("estimators_", "classes_", "n_classes_", "n_outputs_", "n_features_in_")
 

@@ -55,12 +55,8 @@ def name_of(summary: Summary) -> str:
         return f"Table 2, {summary.about['preset']}"
     part = summary.name.split("-")[1].capitalize()
     rows = {"all": ", 990 rows", "train": ", 528 rows"}.get(summary.name.split("-")[2], "")
-    own = (
-        ", scikit-learn's forests"
-        if summary.about["study"] == "classification" and "intelex" not in summary.name
-        else ""
-    )
-    return f"{part}{rows}, {summary.about['preset']}{own}"
+    own = {"intelex": "", "compiled": ", compiled forests"}.get(summary.name.split("-")[-1], ", scikit-learn's forests")
+    return f"{part}{rows}, {summary.about['preset']}{own if summary.about['study'] == 'classification' else ''}"
 
 
 def table(summaries: Sequence[Summary]) -> str:

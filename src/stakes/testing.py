@@ -6,6 +6,7 @@ Sizes: Z targets, N candidates, M contexts, J cells of the label, D statistics, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,9 @@ __all__ = ["check_belief", "check_loss"]
 _BELIEFS = 8
 _HALVINGS = 1100  # from one number to the next; most acts take ten
 _A_LITTLE = 1e-9
-_JUMP = 1e-3  # of the largest difference between acts
+_JUMP = 1e-3  # of the largest difference between acts, or between statistics
+_PLACES = 512  # between which statistics are looked at for jumps
+_NARROW = 48  # halvings of their distance, after which what is steep has become flat
 
 
 def check_loss(loss: AnyLoss, targets: Any, n_classes: int | None = None, rtol: float = 1e-8) -> None:
@@ -37,8 +40,10 @@ def check_loss(loss: AnyLoss, targets: Any, n_classes: int | None = None, rtol: 
     - Reference: measured from any reference, predictions are the same, and losses up to the weight there.
     - Units: `loss(z, prediction(a))` is the loss of act `a`.
     - Finite actions: a loss whose act jumps as the belief moves says so, and its statistics are costs of its actions.
+    - Breakpoints: where statistics (or the weight) jump between the least and the largest target, `breakpoints` say so.
 
-    A loss of a whole distribution is asked the same of smooth beliefs around the targets.
+    A loss of a whole distribution is asked the same of smooth beliefs around the targets. Jumps are looked for between
+    513 places: two between the same two of these can be missed. Kinks are not looked for.
 
     Args:
         loss: The loss.
@@ -56,6 +61,7 @@ def check_loss(loss: AnyLoss, targets: Any, n_classes: int | None = None, rtol: 
     """
     if isinstance(loss, DistributionLoss):
         _check_distribution_loss(loss, targets, rtol)
+        _check_breakpoints(loss, lambda z: namespace(z).exp(loss.log_magnitudes(z)), asarrays(targets=targets)[0])
         return
     missing = ", ".join(missing_members(loss, Loss))
     assert isinstance(loss, Loss), f"{type(loss).__name__} lacks a method of stakes.losses.Loss: {missing}"
@@ -67,6 +73,8 @@ def check_loss(loss: AnyLoss, targets: Any, n_classes: int | None = None, rtol: 
     references = [None] if isinstance(loss.domain, Classes) else [None, z[:1, ...], middle]
     predictions = [_check_from(loss, z, labels, parts, reference, rtol) for reference in references]
     (_check_costs if loss.finite_actions else _check_continuity)(loss, loss.statistics(z, None), parts)
+    if isinstance(loss.domain, Interval):
+        _check_breakpoints(loss, lambda z: loss.statistics(z, None), z)
     for answers in predictions[1:]:
         scale = float(xp.max(abs(predictions[0])))
         _assert_close(answers, predictions[0], rtol, scale, "reference: the same prediction from any reference")
@@ -129,6 +137,36 @@ def _check_continuity(loss: Loss, statistics: Array, parts: Array) -> None:
     raise AssertionError(
         "finite actions: the act jumps as the belief moves. Declare finite_actions = True, with the costs of actions "
         "as statistics: without it, reductions are wrong by several percent (docs/adding_a_loss.md)"
+    )
+
+
+def _check_breakpoints(loss: AnyLoss, statistics: Callable[[Array], Array], z: Array) -> None:
+    """Statistics [..., D] of numbers have no jump between the targets [Z] that `breakpoints` do not name.
+
+    Of every two neighbouring places the half with the larger difference is kept, until they are next to each other: a
+    function without a jump hardly differs there, however steep it is.
+    """
+    xp, least, largest = namespace(z), float(namespace(z).min(z)), float(namespace(z).max(z))
+    places = xp.asarray(np.linspace(least, largest, _PLACES + 1), dtype=double(z).dtype)
+    low, high, middle = places[:-1], places[1:], places[1:]
+    values = statistics(places)
+    if largest <= least or not bool(xp.all(xp.isfinite(values))):
+        return
+    enough = _JUMP * (xp.max(values, axis=0) - xp.min(values, axis=0)) + _A_LITTLE * xp.max(abs(values), axis=0)  # [D]
+    enough = xp.where(enough > 0.0, enough, xp.ones_like(enough))
+    for _ in range(_NARROW):
+        middle = low + (high - low) / 2.0
+        at = statistics(middle)
+        first, second = (xp.max(abs(at - statistics(end)) / enough, axis=-1) for end in (low, high))
+        low, high = xp.where(first >= second, low, middle), xp.where(first >= second, middle, high)
+    jumps = xp.max(abs(statistics(high) - statistics(low)) / enough, axis=-1) > 1.0
+    near = (largest - least) / _PLACES * 1e-6
+    found = [float(low[i]) for i in range(_PLACES) if bool(jumps[i])]
+    unknown = [place for place in found if all(abs(place - each) > near for each in loss.breakpoints)]
+    assert not unknown, (
+        f"breakpoints: statistics jump at {', '.join(f'{each:.6g}' for each in unknown[:5])}, which breakpoints "
+        f"{tuple(loss.breakpoints)} do not name. Declare every target at which the loss or its weight jumps or kinks: "
+        "integration splits there, and has to search for those that it is not told"
     )
 
 

@@ -1,5 +1,7 @@
 """What print and a notebook show of a campaign is what its status says."""
 
+import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -56,3 +58,16 @@ def test_a_campaign_that_is_closed_says_so(campaign):
         assert "campaign.stakes" in shown
     assert "is closed" in campaign_html(campaign)
     assert "is closed" in campaign_text(campaign)
+
+
+def test_the_batch_that_the_advice_names_is_listed_and_plus_minus_is_explained(campaign):
+    label(campaign, 2)
+    status = campaign.status()
+    offers = [{**each, "net": -1.0} for each in status.outlook["offers"]]
+    assert [each["size"] for each in offers] == list(range(1, len(offers) + 1))
+    for best, listed in ((6, [1, 2, 4, 6, 8]), (4, [1, 2, 4, 8]), (None, [1, 2, 4, 8])):
+        nets = [{**each, "net": None if best is None else float(each["size"] == best)} for each in offers]
+        lines = status_lines(replace(status, outlook={**status.outlook, "offers": nets}))
+        sizes = [re.match(r"The next (\d+)? ?labels? saves? ", line) for line in lines]
+        assert [int(each[1] or 1) for each in sizes if each] == listed
+    assert sum("± is two standard errors" in line for line in status_lines(status)) == 1

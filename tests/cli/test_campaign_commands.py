@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from stakes._utils.text import number
 from tests.cli.cli_cases import CLASSES, NUMBERS, class_rows, digest, number_rows, run, write
 
 
@@ -358,3 +359,18 @@ def test_answers_end_with_the_next_command():
         assert last(f"tell c.stakes {row} 2.5") == "Next: stakes status c.stakes, or stakes ask c.stakes for more rows"
     run(f"tell c.stakes {rows[0]} 2")
     assert last("status c.stakes --no-refresh") == "Next: stakes report c.stakes"
+
+
+@pytest.mark.usefixtures("here")
+def test_rows_of_an_ensemble_show_what_they_are_worth_together_with_costs_too():
+    """Not divided by what the labels cost, as `suggest` and `status` have it."""
+    run("init c.stakes classes.csv --decisions 50 --label-cost 4", CLASSES)
+    asked = run("ask c.stakes -n 2 --json").json
+    offers = run("status c.stakes --no-refresh --json").json["outlook"]["offers"]
+    assert asked["ranked_by"] == "together"
+    assert asked["rows"][1]["score"] == pytest.approx(offers[1]["worth"] / 8)
+    run("release c.stakes", [each["row_id"] for each in asked["rows"]])
+    shown = run("ask c.stakes -n 2").out
+    assert "Worth together with the rows above, a decision.\n" in shown
+    for each, offer in zip(asked["rows"], offers, strict=False):
+        assert re.search(rf"^ \d {each['row_id']} +{re.escape(number(offer['worth']))} ", shown, re.M)

@@ -59,3 +59,17 @@ def test_the_page_names_every_case_that_falls_short(labels):
     text = PAGE.read_text()
     for case in short:
         assert f"{case.table}, {case.loss}, {labels} labels: {case.coverage:.0%}" in text, json.dumps(case.__dict__)
+
+
+def test_the_page_says_what_the_cases_come_to():
+    """Below the table: no bias, the goal that was missed, and why some intervals are wide."""
+    cases, text = read(), " ".join(PAGE.read_text().split())
+    assert (
+        f"within 1.96 in {np.mean([abs(case.bias) < 1.96 for case in cases]):.0%} of all {len(cases)} cases: no bias"
+        in text
+    )
+    median = np.median([case.squared_error for case in cases if case.labels == 20])
+    assert f"The goal of 0.7 was missed by {median - 0.7:.2f} with 20 labels" in text
+    for case in cases:
+        if case.coverage < {20: 0.85, 50: 0.9}[case.labels]:
+            assert f"{case.coverage:.0%} (its largest row is {case.largest_share:.0%} of the loss)" in text

@@ -1,6 +1,7 @@
 """The results in the repository, and the pages that quote them."""
 
 import math
+import re
 from pathlib import Path
 
 import numpy as np
@@ -107,3 +108,76 @@ def test_tables_on_which_nothing_was_chosen_are_reported_as_they_came():
     worse = worse_cases(found, "p_worse")
     assert [name for name, value in worse.items() if value < ALPHA and name.endswith(OWN)] == []
     assert f"wisconsin ends at {ratio['wisconsin', 'weighted log loss', OWN]:.2f}" in text
+
+
+def of_own(results, loss, table=None, pair=OWN):
+    """Of tables that count, or of one table that need not."""
+    return [
+        case
+        for each in results
+        if (each.counts.get(loss) if table is None else each.table == table)
+        for case in each.cases
+        if (case.loss, case.pair) == (loss, pair)
+    ]
+
+
+def ratio_of(cases):
+    return _short(math.exp(np.mean([math.log(case.ratio.value) for case in cases])))
+
+
+def test_what_was_wanted_and_what_came(results):
+    """Each line of that table, from the results."""
+    lines = (ROOT / "docs" / "does_it_help.md").read_text().splitlines()
+    share = {
+        loss: f"{np.median([case.share.value for case in own_cases(results, loss)]):.0%}"
+        for losses in DRIVERS.values()
+        for loss in losses
+    }
+    ratio = {loss: ratio_of(own_cases(results, loss)) for loss in share}
+    numbers, (miss, log_loss) = DRIVERS["numbers"], DRIVERS["classes"]
+    below = re.findall(r"^\| (.*?) \|$", own_and_unweighted("classes", of(results, "classes")), re.M)[2:]
+    assert len(below) == 2
+    lower, gaps = [each.split(" | ")[5] for each in below], [each.split(" | ")[4] for each in below]
+    needed = next(
+        each.split(" | ")[3]
+        for each in own_and_unweighted("numbers", of(results, "numbers")).splitlines()
+        if each.startswith("| threshold | default")
+    )
+    for line in (
+        f"| numbers: at most 45% of random's labels, squared error | {share['squared error']}: reached |",
+        f"| the same, exponential weight | {share['exponential weight']}: reached |",
+        f"| threshold: at most 50% | {share['threshold']}: reached |",
+        f"| threshold: at most 75% of the labels of the unweighted objective | {needed}: reached |",
+        "| numbers: final loss at most .80 of (reference, random) | "
+        f"{', '.join(ratio[loss] for loss in numbers[:3])}: reached |",
+        f"| classes: at most 50% of random's labels | {share[miss]} and {share[log_loss]}: reached |",
+        f"| classes: final cost at most .85 of (forest, random) | {ratio[miss]} and {ratio[log_loss]}: reached |",
+        "| classes: own loss worse than the unweighted one in none, lower in 60% | "
+        f"none; {lower[0]} and {lower[1]}: reached |",
+    ):
+        assert line in lines
+    (last,) = (line for line in lines if line.startswith("| classes: geometric mean of these ratios below 1 |"))
+    for gap in gaps:
+        assert gap.split(" ")[0].lstrip("0") in last
+
+
+def test_what_the_page_says_of_single_tables(results):
+    text = " ".join((ROOT / "docs" / "does_it_help.md").read_text().split())
+    flat = [each.table for each in of(results, "classes") if not each.counts["cost of a miss"]]
+    assert f"significantly and by 10% ({', '.join(flat)})" in text
+    assert f"{ {7: 'Seven'}[len(flat)] } of the {len(of(results, 'classes'))} tables are flat" in text
+    (yacht,) = of_own(results, "pinball", "yacht")
+    assert f"on yacht it ended {yacht.ratio_against.value - 1:.0%} above it" in text
+    rivals = ("default, margin", "default, predictive entropy", "default, bald")
+    worst = 0.0
+    for loss in DRIVERS["classes"]:
+        for each in (each for each in of(results, "classes") if each.counts[loss]):
+            finals = {case.pair: case.finals for case in each.cases if case.loss == loss}
+            own = np.mean(finals[OWN][:10])
+            for rival in rivals:
+                assert own <= np.mean(finals[rival][:10]) * (1 + 5e-3), (each.table, loss, rival)
+    for table in ("wdbc", "phoneme", "spambase", "ionosphere"):
+        ratios = [of_own(results, "cost of a miss", table, rival)[0].ratio.value for rival in rivals]
+        assert max(ratios) > 1.0
+        worst = max(worst, *ratios)
+    assert f"at up to {worst:.1f} times its loss where there are two" in text

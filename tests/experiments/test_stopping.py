@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from experiments import stopping
+from experiments.labels_saved.tables import CLASSES, NUMBERS
 from experiments.promises.rounds import Campaign, Round, append
 from experiments.stopping import PLACES, RESULTS, Case, half_of, main, prices, read, replayed, summary
 from stakes.ranking.outlook import GAUSSIAN_SHARE
@@ -109,3 +110,20 @@ def test_the_results_hold_what_the_issue_asks():
         assert np.median([case.ratio for case in part]) <= 1.2
     assert np.mean([case.ratio_of_plain <= 1.05 for case in cases]) >= 0.8
     assert all(case.runs >= 2 for case in cases)
+
+
+def test_the_page_says_what_numbers_and_classes_cost_apart():
+    """Below the table, which has them together."""
+    text = " ".join(PAGE.read_text().split())
+    cells = []
+    for kind in (NUMBERS, CLASSES):
+        part = [case for case in read() if case.table in kind]
+        ratios = np.asarray([case.ratio for case in part])
+        plain = np.mean([case.ratio_of_plain <= 1.05 for case in part])
+        cells.append((np.median(ratios), np.quantile(ratios, 0.9), np.mean(ratios <= 1.2), plain))
+    first, second = cells
+    assert (
+        f"Of the tables of numbers alone it is {first[0]:.2f} (nine in ten below {first[1]:.2f}; {first[2]:.0%} and "
+        f"{first[3]:.0%} in the next columns), of those of classes {second[0]:.2f} ({second[1]:.2f}; {second[2]:.0%} "
+        f"and {second[3]:.0%})"
+    ) in text

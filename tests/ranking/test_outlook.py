@@ -1,6 +1,8 @@
 """What labels would save: against the scores, by hand, and at the edges."""
 
 import json
+import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -248,3 +250,12 @@ def test_a_notebook_shows_what_print_says(asked, process, features):
     assert ("pays from" in shown) == (asked == {"costs": 0.1})
     assert (">cost<" in shown) == ("costs" in asked)
     assert ("what they cost" in shown) == ("decisions" in asked)
+
+
+def test_the_offer_that_pays_most_is_shown_and_plus_minus_is_explained(process, features):
+    found = stakes.outlook(process, stakes.SquaredError(), features, n=8, costs=0.01, decisions=10)
+    pays = [replace(offer, worth=1.0 if offer.size == 6 else 0.0) for offer in found.offers]
+    shown = str(replace(found, offers=tuple(pays)))
+    assert re.findall(r"^(\d) labels? saves? ", shown, re.M) == ["1", "2", "4", "6", "8"]
+    assert shown.count("± is two standard errors") == 1
+    assert shown.splitlines()[0].endswith("± is two standard errors")

@@ -89,7 +89,7 @@ def test_the_realised_loss_is_that_of_a_loop_written_out(tmp_path):
 def test_the_curve_ends_at_the_loss_that_the_outlook_expects(tmp_path):
     with create(tmp_path, "numbers", 12) as campaign:
         evidence, shares = gather(campaign), []
-    curve = learning_curve(evidence, shares.append)
+    curve = learning_curve(evidence, lambda what, share: shares.append(share))
     assert curve.expected[-1].labels == 12
     assert curve.expected[-1].loss == pytest.approx(evidence.status.outlook["today"]["value"])
     assert [each.labels for each in curve.realised] == [each for each in checkpoints(12, 12) if each >= 8]

@@ -9,6 +9,8 @@ import pytest
 
 from stakes.exceptions import StakesError
 from stakes.report import write_report
+from stakes.report.estimates import checkpoints
+from stakes.report.evidence import FEWEST, FOLDS
 from stakes.tabular import ModelSpec
 from tests.report.report_cases import ROWS, Page, create, truths
 
@@ -68,6 +70,18 @@ def test_progress_rises_from_nothing_to_all(numbers):
     assert (shares[0], shares[-1]) == (0.0, 1.0)
     assert shares == sorted(shares)
     assert all(phrase for phrase, _ in progress)
+
+
+def test_progress_says_which_fit_of_the_learning_curve_it_waits_for(numbers):
+    _, progress, _ = numbers
+    curve = [phrase for phrase, _ in progress if phrase.startswith("learning curve: ")]
+    counts = checkpoints(10, 14)
+    folds = (None, *range(1, FOLDS + 1))
+    assert curve == [
+        f"learning curve: the model at {count} labels" + (f", fold {fold} of {FOLDS}" if fold else "")
+        for count in counts
+        for fold in (folds if count >= FEWEST else folds[:1])
+    ]
 
 
 def test_names_that_look_like_markup_are_text(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from itertools import islice
@@ -30,6 +30,18 @@ def plus_minus(value: float, error: float) -> str:
     """A number with two standard errors, of which two digits matter."""
     twice = 2.0 * error
     return f"{number(value)} (± {number(float(f'{twice:.2g}')) if math.isfinite(twice) else twice})"
+
+
+def plus_minus_explained(value: float, error: float) -> str:
+    """The same where ± is printed for the first time: with what it is."""
+    return f"{plus_minus(value, error)}; ± is two standard errors"
+
+
+def sizes_shown(sizes: Sequence[int], nets: Sequence[float | None]) -> set[int]:
+    """Of these sizes of batches 1, 2, 4, .., the last, and the one with the largest net saving where it is known."""
+    known = [(net, size) for size, net in zip(sizes, nets, strict=True) if net is not None]
+    best = {max(known, key=lambda each: each[0])[1]} if known else set()
+    return best.union(size for size in sizes if size == max(sizes) or size & (size - 1) == 0)
 
 
 def counted(count: int, noun: str) -> str:

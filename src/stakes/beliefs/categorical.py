@@ -260,8 +260,9 @@ class VoteEnsemble:
         return class_reference(integrand, self._means())
 
     def moments(self, integrand: Integrand, reference: Reference) -> Array:
-        """[M, D]: the mean over members of `member_moments`."""
-        return _mean_of_members(self.member_moments(integrand, reference), self.member_weights)
+        """[M, D]: the mean over members of `member_moments`, from the shares of votes alone."""
+        means = self._means()
+        return class_moments(integrand, reference, means, lambda part: means[part, None, :])[:, 0, :]
 
     def split_moments(self, integrand: Integrand, reference: Reference) -> Array:
         """[N, M, C, D]: the split moments of the probabilities 0 and 1."""

@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from stakes._utils.text import counted, if_a_member_is_right, number, plus_minus, short
+from stakes._utils.text import (
+    counted,
+    if_a_member_is_right,
+    number,
+    plus_minus,
+    plus_minus_explained,
+    short,
+    sizes_shown,
+)
 from stakes.exceptions import StakesError
 
 if TYPE_CHECKING:
@@ -34,7 +42,7 @@ def campaign_html(campaign: Campaign) -> str:
         ("labelled", status.labelled), ("asked for", status.asked), ("skipped", status.skipped),
         ("tested", status.testing + status.tested), ("somebody was not sure of", status.unsure),
     ]  # fmt: skip
-    offers = _doubling(status.outlook)
+    offers = _shown(status.outlook)
     rows = [
         (str(each["size"]), _amount(each["worth"], each["error"]), "" if each["cost"] is None else short(each["cost"]))
         for each in offers
@@ -64,7 +72,7 @@ def status_lines(status: Status, wrapped: Callable[[str], list[str]] = lambda te
     return [
         *_standing(status),
         *_audit_and_today(status, wrapped),
-        *map(_offer_line, _doubling(status.outlook)),
+        *map(_offer_line, _shown(status.outlook)),
         *(wrapped(f"Stale: {status.stale}") if status.stale else []),
         *wrapped(status.advice),
     ]
@@ -104,18 +112,20 @@ def _audit_and_today(status: Status, wrapped: Callable[[str], list[str]] = lambd
     if (outlook := status.outlook) is None:
         return audit
     condition = if_a_member_is_right(offer.get("joint") for offer in outlook["offers"])
-    today, most = (_amount(**outlook[name]) for name in ("today", "most"))
+    today, most = _amount(**outlook["today"], explained=True), _amount(**outlook["most"])
     labels = counted(status.outlook_labels or 0, "label")
     return [
         *audit,
-        f"After {labels} the expected loss of a decision is {today}.",
+        *wrapped(f"After {labels} the expected loss of a decision is {today}."),
         f"The most that labels can save of it{condition}: {most}.",
     ]
 
 
-def _doubling(outlook: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """Offers of 1, 2, 4, .. labels."""
-    return [each for each in (outlook or {}).get("offers") or [] if each["size"] & (each["size"] - 1) == 0]
+def _shown(outlook: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """Offers of 1, 2, 4, .. labels, and the one that the advice names."""
+    offers = (outlook or {}).get("offers") or []
+    sizes = sizes_shown([each["size"] for each in offers], [each["net"] for each in offers])
+    return [each for each in offers if each["size"] in sizes]
 
 
 def _offer_line(offer: dict[str, Any]) -> str:
@@ -130,8 +140,10 @@ def _price(offer: dict[str, Any]) -> str:
     return f"; worth the cost of {short(offer['cost'])} from {number(offer['break_even'], 3)} decisions on"
 
 
-def _amount(value: float | None, error: float | None) -> str:
-    return "not known" if value is None or error is None else plus_minus(value, error)
+def _amount(value: float | None, error: float | None, *, explained: bool = False) -> str:
+    if value is None or error is None:
+        return "not known"
+    return plus_minus_explained(value, error) if explained else plus_minus(value, error)
 
 
 def _learning(campaign: Campaign) -> Content:

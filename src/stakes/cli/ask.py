@@ -76,6 +76,7 @@ def ask_command(
             opened.check_output(output, overwrite=force)
         asked = opened.ask(n, lease=days * _DAY, who=who, progress=progress)
         apart, labels = _apart(opened, asked)
+        together = _together(opened, asked)
         advice = opened.advice()
         if output is not None and len(asked):
             _write(opened, asked.row_ids, apart, output, force, who)
@@ -88,7 +89,7 @@ def ask_command(
         "advice": advice,
     }
     answer = {**ranking_json(asked, apart, rest), **more}
-    shown = ranking_lines(asked, apart, rows_compared(labels), verbose=verbose)
+    shown = ranking_lines(asked, apart, rows_compared(labels), verbose=verbose, together=together)
     as_json_or(as_json, answer, _lines(asked, shown, more, note_lines(rest, verbose=verbose), campaign, output))
 
 
@@ -124,6 +125,18 @@ def _apart(campaign: Campaign, asked: Ranking) -> tuple[list[tuple[Contrast, ...
     place = {row: position for position, row in enumerate(campaign.sheet.ids)}
     known = [place[row] for row, state in campaign.journal.states().items() if state.label is not None]
     return contrasts(campaign.sheet, [place[row] for row in asked.row_ids], known), len(known)
+
+
+def _together(campaign: Campaign, asked: Ranking) -> list[float] | None:
+    """What each row is worth with all that are ranked before it, a decision; None where the last outlook has it not."""
+    from stakes.campaign.kept import RANKING, ranking_kept
+
+    record = campaign.journal.last_record(RANKING)
+    if record is None or asked.ranked_by != "together":
+        return None
+    worths = [each["worth"] for each in (record.payload["outlook"] or {}).get("offers") or []]
+    known = dict(zip(ranking_kept(campaign.path, record).row_ids, worths, strict=False))
+    return [known[row] for row in asked.row_ids] if all(row in known for row in asked.row_ids) else None
 
 
 def _write(

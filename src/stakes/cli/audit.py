@@ -52,7 +52,8 @@ def audit_command(
         if read:
             found = opened.read_audit(use_for_training=use_for_training, who=who)
             answer = {name: value if isfinite(value) else None for name, value in asdict(found).items()}
-            as_json_or(as_json, {**answer, "text": f"Your loss is {found}."}, _read_lines(found, use_for_training))
+            lines = _read_lines(found, use_for_training, shell_word(campaign))
+            as_json_or(as_json, {**answer, "text": f"Your loss is {found}."}, lines)
             return
         if output is not None:
             opened.check_output(output, overwrite=force)
@@ -85,9 +86,10 @@ def _lines(rows: tuple[str, ...], campaign: str, output: str | None) -> list[str
     ]
 
 
-def _read_lines(found: Any, used: bool) -> list[str]:
+def _read_lines(found: Any, used: bool, file: str) -> list[str]:
     learnt = "learns from these labels from now on" if used else "has not learnt from these labels"
     return [
         *wrapped(f"Your loss is {found}."),
         *wrapped(f"The model expected {number(found.expected, 2)} a decision on the {found.rows:,} rows; it {learnt}."),
+        *([] if used else [f"Let it learn from them: stakes audit {file} --read --use-for-training"]),
     ]

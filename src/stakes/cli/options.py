@@ -119,7 +119,7 @@ model_options = applied(
 money_options = applied(
     click.option("--cost", "cost_column", help="The column of what a label of each row costs, in units of the loss."),
     click.option("--label-cost", type=float, help="What a label of any row costs, in units of the loss."),
-    click.option("--decisions", type=float, help="How many decisions will be taken with the model."),
+    click.option("--decisions", type=float, help="How many decisions will be taken with the model, in all."),
     click.option(
         "--budget",
         type=float,

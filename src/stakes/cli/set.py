@@ -14,7 +14,7 @@ _NAMES = {"decisions": "decisions", "label-cost": "label_cost", "budget": "budge
 
 @click.command("set")
 @click.argument("campaign")
-@click.option("--decisions", type=float, help="How many decisions will be taken with the model.")
+@click.option("--decisions", type=float, help="How many decisions will be taken with the model, in all.")
 @click.option("--label-cost", type=float, help="What a label of any row costs from now on, in units of the loss.")
 @click.option("--budget", type=float, help="For all labels since the campaign began, in units of the costs.")
 @click.option("--unset", multiple=True, type=click.Choice(list(_NAMES)), help="A setting to unset; can be repeated.")

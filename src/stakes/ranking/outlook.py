@@ -35,7 +35,7 @@ from stakes._utils.arguments import TIES, Progress, RandomState, generator, is_p
 from stakes._utils.array import on_host
 from stakes._utils.markup import Markup
 from stakes._utils.tables import Host
-from stakes._utils.text import if_a_member_is_right, number, plus_minus, short
+from stakes._utils.text import if_a_member_is_right, number, plus_minus, plus_minus_explained, short, sizes_shown
 from stakes.acquisition import expected_reduction, uncertainty
 from stakes.acquisition.batch_states import has_batches, obstacle, start_batch
 from stakes.acquisition.batches import log_most
@@ -136,7 +136,7 @@ class Outlook:
     def __str__(self) -> str:
         condition = if_a_member_is_right(offer.joint for offer in self.offers)
         lines = [
-            f"Expected loss of a decision today: {self.today}",
+            f"Expected loss of a decision today: {plus_minus_explained(*self.today)}",
             f"The most that labels can save of it{condition}: {self.most}",
             *(_line(offer) for offer in shown(self.offers)),
             *self.sentences,
@@ -157,7 +157,7 @@ class Outlook:
             each = [(offer.size, (offer.cost or 0.0) / self.decisions) for offer in self.offers]
             drawn.append(Curve("what they cost", [(size, cost, cost, cost) for size, cost in each]))
         sentences = [
-            f"Expected loss of a decision today: {self.today}",
+            f"Expected loss of a decision today: {plus_minus_explained(*self.today)}",
             f"The most that labels can save of it{condition}: {self.most}",
         ]
         return cell(
@@ -170,9 +170,9 @@ class Outlook:
 
 
 def shown(offers: tuple[Offer, ...]) -> list[Offer]:
-    """Sizes 1, 2, 4, .. and the last."""
-    last = len(offers)
-    return [offer for offer in offers if offer.size == last or offer.size & (offer.size - 1) == 0]
+    """Sizes 1, 2, 4, .., the last, and the one that saves most beyond its cost, which the advice names."""
+    sizes = sizes_shown([offer.size for offer in offers], [offer.net for offer in offers])
+    return [offer for offer in offers if offer.size in sizes]
 
 
 def _offers_table(offers: tuple[Offer, ...]) -> tuple[list[str], list[list[str]]]:

@@ -87,10 +87,10 @@ _SENTENCES: dict[str, Callable[..., str]] = {
     "shortlist": lambda count, size: f"Looked at together: the {count} of {size} rows that are worth most alone.",
     "pending": lambda count: f"Worths come on top of {count} labels that are on their way.",
     "joint worth": lambda count, worth, method: (
-        f"Together {count} labels are worth {number(worth)} for one decision ({method})."
+        f"{_together(count)} worth {number(worth)} for one decision ({method})."
     ),
     "joint worth of members": lambda count, worth, method, members: (
-        f"Together {count} labels are worth {number(worth)} for one decision if one of the {members} members of the "
+        f"{_together(count)} worth {number(worth)} for one decision if one of the {members} members of the "
         f"model is right ({method}); where none is, they are worth less (outlook says how much)."
     ),
     "sampling error": lambda error: f"Joint worths are sampled: standard errors up to {number(error, 2)}.",
@@ -136,6 +136,10 @@ _SENTENCES: dict[str, Callable[..., str]] = {
         f"{count} of the {size} rows of the pool, drawn with random_state {seed}, are looked at."
     ),
 }
+
+
+def _together(count: int) -> str:
+    return "The label is" if count == 1 else f"Together {count} labels are"
 
 
 def _if_one_were_right(size: int, joint: float, used: int) -> str:

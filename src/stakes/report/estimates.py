@@ -21,7 +21,7 @@ from stakes.evaluation import bayes_prediction
 from stakes.losses import FiniteChoice, LogLoss, SquaredError
 from stakes.ranking.query import Query
 from stakes.ranking.rank import log_reductions
-from stakes.report.evidence import Evidence, Point, attempted, expected, fitted_query, no_folds, realised
+from stakes.report.evidence import FOLDS, Evidence, Point, attempted, expected, fitted_query, no_folds, realised
 
 MOST = 8  # checkpoints
 _Found: TypeAlias = Point | str
@@ -48,13 +48,20 @@ def checkpoints(initial: int, total: int) -> list[int]:
     return sorted({round(float(each)) for each in np.linspace(start, total, MOST)})
 
 
-def learning_curve(evidence: Evidence, done: Callable[[float], None]) -> LearningCurve:
-    """The curve at all checkpoints; `done` is called with the share of work that is behind."""
+def learning_curve(evidence: Evidence, done: Callable[[str, float], None]) -> LearningCurve:
+    """The curve at all checkpoints; `done` is called with what comes next, and the share of work that is behind."""
     counts, believed, judged = checkpoints(evidence.initial, len(evidence.known)), list[_Found](), list[_Found]()
     for place, count in enumerate(counts):
-        done(sum(counts[:place]) / sum(counts))
+        before, each = sum(counts[:place]), count / (1 + FOLDS)  # a fit on all of the labels, and one for each fold
+
+        def fold_done(folds: int, count: int = count, before: int = before, each: float = each) -> None:
+            done(
+                f"the model at {count} labels, fold {folds + 1} of {FOLDS}", (before + each * (1 + folds)) / sum(counts)
+            )
+
+        done(f"the model at {count} labels", before / sum(counts))
         believed.append(_expected(evidence, count))
-        judged.append(_realised(evidence, count))
+        judged.append(_realised(evidence, count, fold_done))
     notes = (*_gaps("No expected loss", counts, believed), *_gaps("No realised loss", counts, judged))
     return LearningCurve(_points(believed), _points(judged), notes)
 
@@ -81,11 +88,11 @@ def _expected(evidence: Evidence, count: int) -> _Found:
     return _finite(*attempted(sheet, count, lambda: expected(sheet, labels, evidence.pool)))
 
 
-def _realised(evidence: Evidence, count: int) -> _Found:
+def _realised(evidence: Evidence, count: int, done: Callable[[int], None]) -> _Found:
     labels, classes = evidence.labels(count), evidence.task == "classes"
     if why_not := _one_class(evidence, count) or no_folds(list(labels.values()), classes):
         return why_not
-    return _finite(*attempted(evidence.sheet, count, lambda: realised(evidence.sheet, labels, evidence.pool)))
+    return _finite(*attempted(evidence.sheet, count, lambda: realised(evidence.sheet, labels, evidence.pool, done)))
 
 
 def _one_class(evidence: Evidence, count: int) -> str | None:

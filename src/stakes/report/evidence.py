@@ -181,11 +181,22 @@ def expected(sheet: Worksheet, labels: Mapping[int, str], pool: Sequence[int]) -
     return Point(len(labels), amount.value, amount.error)
 
 
-def realised(sheet: Worksheet, labels: Mapping[int, str], pool: Sequence[int]) -> Point:
-    """The loss on the labels themselves, each judged by a model that has not seen it (five folds)."""
+def realised(
+    sheet: Worksheet,
+    labels: Mapping[int, str],
+    pool: Sequence[int],
+    done: Callable[[int], None] = lambda fold: None,
+) -> Point:
+    """The loss on the labels themselves, each judged by a model that has not seen it (five folds).
+
+    `done` is called before each fold with how many are behind.
+    """
     rows = np.asarray(sorted(labels))
     fold = folds([labels[int(row)] for row in rows], sheet.task == "classes", sheet.brief.random_state)
-    each = [_unseen(sheet, labels, rows[fold != part], rows[fold == part], pool) for part in range(FOLDS)]
+    each = []
+    for part in range(FOLDS):
+        done(part)
+        each.append(_unseen(sheet, labels, rows[fold != part], rows[fold == part], pool))
     losses = np.concatenate(each)  # [n]
     return Point(len(rows), float(losses.mean()), float(losses.std(ddof=1) / np.sqrt(len(losses))))
 

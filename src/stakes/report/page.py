@@ -274,10 +274,9 @@ def report(evidence: Evidence, show: Progress) -> Markup:
 def _pictures(evidence: Evidence, show: Progress) -> list[Picture]:
     low, high = _CURVE
 
-    def done(share: float) -> None:
-        show("drawing the learning curve", low + (high - low) * share)
+    def done(what: str, share: float) -> None:
+        show(f"learning curve: {what}", low + (high - low) * share)
 
-    done(0.0)
     curve = learning_curve(evidence, done)
     show("looking where the model is unsure", high)
     return [
