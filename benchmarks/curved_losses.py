@@ -19,6 +19,7 @@ from stakes import (
     FiniteActions,
     InterpolatedWeight,
     Linex,
+    LogScore,
     LogWarp,
     Pinball,
     SquaredError,
@@ -42,6 +43,7 @@ def _shortfall(z: Any) -> Any:
 
 SIGMOID = Weight(lambda z: 1.0 / (1.0 + np.exp(-2.0 * z)))
 EIGHT = InterpolatedWeight(_VALUES.tolist(), (1.0 + _VALUES**2).tolist())
+STEEP = Weight(lambda z: 0.1 + 1.0 / (1.0 + np.exp(-20.0 * z)))
 KINKED = Weight(lambda z: 1.0 + np.maximum(z, 0.0), breakpoints=(0.0,))
 LOSSES: dict[str, tuple[Any, bool]] = {
     "squared error": (SquaredError(), False),
@@ -52,6 +54,12 @@ LOSSES: dict[str, tuple[Any, bool]] = {
     "CRPS, sigmoid weight": (CRPS(SIGMOID), False),
     "CRPS, weight of eight points": (CRPS(EIGHT), False),
     "pinball, sigmoid weight": (Pinball(0.8, SIGMOID), False),
+    "log score, sigmoid weight": (LogScore(SIGMOID), False),
+    "log score, weight of eight points": (LogScore(EIGHT), False),
+    "log score, weight that kinks": (LogScore(KINKED), False),
+    "pinball, weight of eight points": (Pinball(0.8, EIGHT), False),
+    "pinball, weight that kinks": (Pinball(0.8, KINKED), False),
+    "pinball, steep weight": (Pinball(0.8, STEEP), False),
     "CRPS of a log-warped process": (CRPS(), True),
     "three actions with kinked costs": (FiniteActions(_shortfall, tuple(_STOCK.tolist())), False),
 }

@@ -18,7 +18,7 @@ from benchmarks.members import Shape, weighted_epig
 from stakes import BrierLoss, CategoricalEnsemble, CostMatrix, LogLoss, VoteEnsemble, ZeroOne, expected_regret, score
 from stakes._utils.compute import has_jit
 from stakes.acquisition import select
-from stakes.acquisition.votes import relative_weights
+from stakes.losses.weights import relative_weights
 
 
 def drawn_shapes(count: int) -> list[Shape]:

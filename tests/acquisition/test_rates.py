@@ -20,6 +20,7 @@ from stakes import (
     InterpolatedWeight,
     ItakuraSaito,
     Linex,
+    LogScore,
     LogWarp,
     Pinball,
     PoissonDeviance,
@@ -310,13 +311,24 @@ def test_the_rate_of_linex_is_how_fast_the_least_expected_loss_falls(name, alpha
 
 @pytest.mark.parametrize("alpha", [1.0, -2.0, 0.01])
 @pytest.mark.parametrize("name", WEIGHTS)
-def test_linex_with_a_weight_through_points(name, alpha):
+def test_linex_with_a_weight_through_points(name, alpha, monkeypatch):
+    monkeypatch.setattr(rates, "_FEW_PAIRS", 0)
     loss, rho = Linex(alpha, WEIGHTS[name]), RHO[2:6]
     belief = gaussian_pair([0.2, -1.5], np.array([1.0, 0.36]), rho)
     assert by_rates(loss, belief) is not None
     np.testing.assert_allclose(expected_reduction(loss, belief), expected_regret(loss, belief), rtol=2e-7)
     tiny = expected_reduction(loss, gaussian_pair([0.2, -1.5], np.array([1.0, 0.36]), [1e-9, 1e-7]))
     np.testing.assert_allclose(100.0 * tiny[0], tiny[1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("alpha", [1.0, -2.0, 0.01])
+@pytest.mark.parametrize("name", WEIGHTS)
+def test_few_pairs_of_linex_with_a_weight_through_points(name, alpha):
+    loss, belief = Linex(alpha, WEIGHTS[name]), gaussian_pair([0.2, -1.5], np.array([1.0, 0.36]), RHO)
+    assert few_regrets(loss, belief).at(belief.rho) is not None
+    found = expected_reduction(loss, belief)
+    np.testing.assert_allclose(found[2:], expected_regret(loss, belief)[2:], rtol=1e-8)
+    np.testing.assert_allclose(1e4 * found[0], found[1], rtol=1e-3)
 
 
 def test_linex_with_a_weight_through_points_equals_brute_force():
@@ -426,17 +438,27 @@ def test_an_exponential_weight_of_a_quantile_gives_the_closed_form():
     np.testing.assert_allclose(found, k * (RHO / (1.0 + np.sqrt(1.0 - RHO)))[:, None], rtol=1e-7)
 
 
-@pytest.mark.parametrize(
-    "weight",
-    [
-        InterpolatedWeight([0.0, 1.0], [1.0, 2.0]),
-        Weight(lambda z: np.where(z > 0.3, 1.0, 0.2), breakpoints=(0.3,)),
-        Weight(lambda z: np.where(z > 0.3, 1.0, 0.2)),
-        Weight(lambda z: 1.0 / (1.0 + np.exp(-np.clip(200.0 * z, -700.0, 700.0)))),
-    ],
-)
-def test_quantiles_with_rough_weights_take_the_general_route(weight):
-    assert by_rates(Pinball(0.7, weight), gaussian_pair(0.0, 1.0, [0.5])) is None
+INFORMATION = [*((name, None) for name in WEIGHTS), ("kink", None), ("jump", LogWarp()), ("steep", None)]
+
+
+@pytest.mark.parametrize(("name", "warp"), INFORMATION)
+def test_the_log_score_with_rough_weights(name, warp):
+    steep = Weight(lambda z: 0.1 + 1.0 / (1.0 + np.exp(-np.clip(20.0 * z, -700.0, 700.0))))
+    weight = {**WEIGHTS, "kink": KINKED, "jump": JUMPING, "steep": steep}[name]
+    latent = gaussian_pair([0.1, -1.2], [0.3, 0.7], [1e-8, 0.3, 0.95])
+    belief = latent if warp is None else WarpedGaussianBelief(latent, warp)
+    wanted = expected_regret(LogScore(weight), belief)
+    np.testing.assert_allclose(expected_reduction(LogScore(weight), belief), wanted, rtol=5e-8)
+
+
+def test_the_log_score_of_a_label_that_tells_nearly_all():
+    loss, belief = LogScore(WEIGHTS["eight points"]), gaussian_pair([0.1, -1.2], [0.3, 0.7], [0.3, 0.99999])
+    np.testing.assert_allclose(expected_reduction(loss, belief), expected_regret(loss, belief), rtol=1e-7)
+
+
+def test_few_contexts_of_a_quantile_with_a_rough_weight_take_the_general_route(way):
+    known = by_rates(Pinball(0.7, KINKED), gaussian_pair(0.0, 1.0, [0.5]))
+    assert (known is None) == (way == "own nodes")
 
 
 def test_the_average_of_what_is_left_of_a_curve():

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from stakes import CategoricalEnsemble, LogLoss, VoteEnsemble, expected_regret
-from stakes.acquisition.votes import relative_weights
+from stakes.losses.weights import relative_weights
 
 torch = pytest.importorskip("torch", reason="torch is an extra")
 from tests.centred_cases import CUDA, DEVICE, INTERPRETED, LOSSES, close, ensemble, exact, rounded, shares_of  # noqa: E402

@@ -68,14 +68,13 @@ from stakes.acquisition.votes import (
     has_fused_kernel,
     held_numbers,
     relative_statistics,
-    relative_weights,
     weight_ratio,
 )
 from stakes.beliefs import CategoricalEnsemble, NormalEnsemble, VoteEnsemble
 from stakes.beliefs.categorical import are_members_alike, member_shares, probability_rows
 from stakes.exceptions import StakesError
 from stakes.losses import BrierLoss, CostMatrix, LogLoss, Loss, SquaredError, ZeroOne
-from stakes.losses.weights import ClassWeights
+from stakes.losses.weights import ClassWeights, relative_weights
 
 LARGE = 2**22
 """Cells, pairs of classes of pairs of rows, from which on single precision is worth its rounding."""

@@ -41,12 +41,13 @@ from stakes._utils.array import (
     log_of,
     namespace,
     ratio,
+    replaced,
     slices,
 )
-from stakes.acquisition.curves import Curves, Extend, LogTable, octaves_of, with_totals
+from stakes.acquisition.curves import Curves, Extend, LogTable, octaves_of, smallest_sd, with_totals
 from stakes.acquisition.forms import ANY, Form, Reduction, register
 from stakes.acquisition.mixture_decisions import DECISIONS_UNDER_WARPED_HYPOTHESES
-from stakes.acquisition.profile import FEW, over_one_gaussian, profile_curve
+from stakes.acquisition.profile import FEW, Under, over_one_gaussian, profile_curve, rated_curve
 from stakes.acquisition.scores import log_mean_weight, normal_quantile
 from stakes.beliefs import GaussianBelief, Integrand, VectorGaussianBelief, WarpedGaussianBelief
 from stakes.beliefs.quadrature import CHUNK, Resolved, standard_units
@@ -144,14 +145,39 @@ def _log_scale(loss: Any, belief: Any) -> Array:
 
 
 def _weighted_log_score(loss: LogScore, belief: GaussianBelief) -> Reduction:
-    return _in_parts(belief.resolved(loss), belief)
+    return _rough_log_score(loss, belief, lambda table: table) or _in_parts(belief.resolved(loss), belief)
 
 
 def _warped_log_score(loss: LogScore, belief: WarpedGaussianBelief) -> Reduction:
     """That of the latent f with weight w(g(f)): no increasing map changes what densities tell."""
     assert isinstance(belief.latent, GaussianBelief)
-    of, log_scale = _in_parts(belief.resolved(loss), belief.latent)
+    found = _rough_log_score(loss, belief.latent, lambda table: replaced(belief, latent=table))
+    of, log_scale = found or _in_parts(belief.resolved(loss), belief.latent)
     return lambda block: of(block.latent), log_scale
+
+
+def _rough_log_score(loss: LogScore, belief: GaussianBelief, under: Under) -> Reduction | None:
+    """By rates, where a weight jumps, kinks or is steep and they are known: they are smooth all the same.
+
+    Blocks of candidates that tell nearly all, where rates grow like the inverse, are done in parts.
+    """
+    integrand = under(belief).resolved(loss)
+    if belief.n_candidates == 0 or not integrand.edges or smallest_sd(belief) < _NEARLY_KNOWN:
+        return None
+    if (found := rated_curve(loss, belief, under)) is None:
+        return None
+    of, log_scale = found
+    parts: Reduction | None = None
+
+    def each(block: GaussianBelief) -> Array:
+        nonlocal parts
+        if smallest_sd(block) >= _NEARLY_KNOWN:
+            return of(block)
+        parts = parts or _in_parts(integrand, belief)
+        values, factor = parts[0](block), namespace(log_scale).exp(parts[1] - log_scale)
+        return values * namespace(values).astype(factor, values.dtype)
+
+    return each, log_scale
 
 
 def _in_parts(integrand: Resolved, belief: GaussianBelief) -> Reduction:
@@ -272,6 +298,7 @@ def threshold_curve(loss: ThresholdDecision, belief: GaussianBelief) -> Reductio
 
 
 _DOUBT = 1e-7
+_NEARLY_KNOWN = 0.2  # posterior sd, over the prior one
 _LEAST_RHO = 1e-15  # below, what is not nothing grows like sqrt(rho)
 
 

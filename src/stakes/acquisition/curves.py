@@ -249,12 +249,15 @@ class PanelCurves:
     @property
     def low(self) -> float:
         """The smallest s that they serve."""
-        return _END - self.edges[-1]
+        last = self.edges[-1]
+        return math.sqrt(1.0 - last**2) if last < _MIDDLE else _END - last
 
     def reductions(self, block: GaussianBelief) -> tuple[Array, float]:
         """[n, M]: rho times the series, and the smallest s that was asked for."""
         if 0 in block.covariance.shape:
             return namespace(block.covariance).zeros_like(block.covariance), 1.0
+        if has_jit() and isinstance(block.covariance, np.ndarray):
+            return self._compiled(block)
         found = [self._part(block.take(part, slice(None)).rho) for part in _parts(block)]
         xp = namespace(block.covariance)
         return xp.concat([each for each, _ in found], axis=0), min(smallest for _, smallest in found)
@@ -268,6 +271,14 @@ class PanelCurves:
         xp, sd = namespace(rho), namespace(rho).sqrt(1.0 - double(rho))
         place = xp.where(rho < 0.5, xp.sqrt(double(rho)), _END - sd)
         return xp.astype(rho * self.at(place), rho.dtype), float(xp.min(sd))
+
+    def _compiled(self, block: GaussianBelief) -> tuple[Any, float]:
+        """As above, for NumPy arrays."""
+        shares = [ratio(np.ones_like(each), np.sqrt(each)) for each in _variances(block)]
+        result = np.empty(block.covariance.shape, block.covariance.dtype)
+        near = np.ascontiguousarray(np.moveaxis(double(self.coefficients), 2, 0))  # [M, O, R]
+        largest = _look_up_pieces(block.covariance, shares[0], shares[1], near, np.asarray(self.edges), result)
+        return result, float(np.sqrt(1.0 - largest))
 
     def at(self, place: Array) -> Array:
         """[n, M]: EUR_c / rho at places [n, M]."""
@@ -450,6 +461,29 @@ def _look_up(covariance: Any, share: Any, target_share: Any, coefficients: Any, 
                 further[m] = now
         for m in range(n_contexts):
             rho[m] *= first[m] + 0.5 * twice[m] * ahead[m] - further[m]
+    return largest
+
+
+@loop
+def _look_up_pieces(covariance: Any, share: Any, target_share: Any, coefficients: Any, edges: Any, result: Any) -> Any:
+    """The same of curves in pieces, whose coefficients of one context lie side by side."""
+    pieces, count, largest = coefficients.shape[1], coefficients.shape[2], 0.0
+    for n in range(covariance.shape[0]):
+        for m in range(covariance.shape[1]):
+            correlation = covariance[n, m] * share[n] * target_share[m]
+            rho = min(correlation * correlation, 1.0)
+            largest = max(largest, rho)
+            place = np.sqrt(rho) if rho < 0.5 else _END - np.sqrt(1.0 - rho)
+            piece = 0
+            for k in range(1, pieces):
+                piece += place > edges[k]
+            low, high = edges[piece], edges[piece + 1]
+            twice = 2.0 * min(max((2.0 * place - high - low) / (high - low), -1.0), 1.0)
+            own = coefficients[m, piece]
+            ahead, further = 0.0, 0.0
+            for r in range(count - 1, 0, -1):
+                ahead, further = twice * ahead - further + own[r], ahead
+            result[n, m] = rho * (own[0] + 0.5 * twice * ahead - further)
     return largest
 
 

@@ -360,6 +360,12 @@ def _looked_up(extend: Extend, log_scale: Array, belief: GaussianBelief) -> Redu
     return looked_up, log_scale
 
 
+def rated_curve(loss: Any, belief: GaussianBelief, under: Under) -> Reduction | None:
+    """Tabulated from the rates of the loss; None where these are not known."""
+    found = _by_rates(loss, resolve(loss, under(belief)), belief, under)
+    return None if found is None else _looked_up(*found, belief)
+
+
 def smooth_curves(loss: Any, belief: GaussianBelief, under: Under = lambda table: table) -> tuple[Extend, Array]:
     """The curves of a loss for the contexts of a belief, each tabulated when it is first asked for.
 
@@ -372,6 +378,7 @@ def smooth_curves(loss: Any, belief: GaussianBelief, under: Under = lambda table
 
 def _by_rates(loss: Any, integrand: Any, belief: GaussianBelief, under: Under) -> tuple[Extend, Array] | None:
     """The same from the rates of the loss, where these are known; by the general route where they do not reach."""
+    from stakes.acquisition.quantile_rates import QuantileRates, curves_in_pieces
     from stakes.acquisition.rates import FewRates, curves_of_rates, rates_of, start_of_rates
 
     mean, sd = on_host(double(belief.mean)), np.sqrt(on_host(double(belief.variance)))
@@ -380,7 +387,7 @@ def _by_rates(loss: Any, integrand: Any, belief: GaussianBelief, under: Under) -
     if rates is None:
         return None
     count = 2 if isinstance(rates, FewRates) else 5
-    if (logs := rates.at(np.linspace(start_of_rates(smallest_sd(belief)), 1.0, count)[1:])) is None:
+    if (logs := rates.at(np.linspace(start_of_rates(rates, smallest_sd(belief)), 1.0, count)[1:])) is None:
         return None
     scale = np.zeros(len(mean))
     scale[some] = np.max(logs, axis=0)
@@ -389,9 +396,12 @@ def _by_rates(loss: Any, integrand: Any, belief: GaussianBelief, under: Under) -
 
     def extend(smallest: float) -> SmoothCurves:
         nonlocal general
-        low = start_of_rates(smallest)
+        low = start_of_rates(rates, smallest)
         if low not in known:
-            known[low] = curves_of_rates(rates, scale, some, low, belief.mean)
+            if isinstance(rates, QuantileRates):
+                known[low] = curves_in_pieces(rates, scale, some, low, belief.mean)
+            else:
+                known[low] = curves_of_rates(rates, scale, some, low, belief.mean)
         if (curves := known[low]) is not None:
             warn_of_error(loss, rates.error)
             return curves

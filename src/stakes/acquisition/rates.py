@@ -1,94 +1,69 @@
 """Curves EUR_c(rho) from the rate at which a posterior that narrows lowers the least expected loss.
 
-Let h(m, s^2) be the least expected loss once the target is N(m, s^2). A label moves m about and narrows s. What a fixed
-answer is expected to cost solves the heat equation whatever the loss, so h falls only as the answer follows m, by
-
-    G(m, s) = dh / d(s^2) - (d^2 h / dm^2) / 2 >= 0
-
-for each unit of variance that is removed, and with x = sqrt(1 - rho), a posterior sd over the prior sd,
+With G(m, s) the rate of a loss (`loss_rates`), and x = sqrt(1 - rho), a posterior sd over the prior sd,
 
     EUR_c(rho) = 2 v integral_x^1 t E[G(m + sqrt(v (1 - t^2)) eta, sqrt(v) t)] dt.
 
-For each loss:
-
-| loss                                  | G                                                                       |
-|---------------------------------------|-------------------------------------------------------------------------|
-| weighted Bregman loss of T(z)         | W phi''(a) (da / dm)^2 / 2, a = E[w T] / W, W = E[w]                    |
-| squared error, so                     | W (Var_w[z] / s^2)^2                                                    |
-| Linex, so                             | W (d log a / dm)^2 / 2                                                  |
-| CRPS, z = g(f)                        | integral of g'(t) (E[w (f - mu) 1{f <= t}])^2 dt / (W s^4), mu = E_w[f] |
-| quantile, z = g(f)                    | g'(a) h^2 / (2 s^3 w(g(a)) pdf((a - m) / s)), a the answer, h in f      |
-
-Moments of weights through points are those of truncated normals; others are integrated in panels of 16 nodes that split
-where the weight is rough. Where one expectation of the slope of a warp tells (`SlopeRates`):
+No rate is negative, nothing cancels, and G is a function of two numbers that all contexts share: its logarithm is
+tabulated on a lattice of m for Chebyshev nodes of log s, an octave of s at a time (`Rates`). Few contexts have nodes of
+their own (`FewRates`), and few pairs of squared error need no curve (`FewRegrets`). Where one expectation of the slope
+of a warp tells (`SlopeRates`):
 
 | loss, no weight       | G                                        |
 |-----------------------|------------------------------------------|
 | CRPS, z = g(f)        | E[g'(N(m, s^2 / 2))] / (2 sqrt(pi) s)    |
 | quantile, z = g(f)    | pdf(q) g'(m + q s) / (2 s), q its normal |
 
-(docs/theory.md). No rate is negative, nothing cancels, and G is a function of two numbers that all contexts share: its
-logarithm is tabulated on a lattice of m for Chebyshev nodes of log s, an octave of s at a time. On the host, whatever
-the library of the belief is.
-Sizes: M contexts, R values of x, P pairs of a context and an x, J places of a lattice, S nodes of s, K points of a
-weight.
+(docs/theory.md). On the host, whatever the library of the belief is.
+Sizes: M contexts, R values of x, P pairs of a context and an x, J places of a lattice, S nodes of s.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebint, chebval, chebvander
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
-from stakes._utils.array import Array, constant, double, log_of, on_host, replaced, slices
+from stakes._utils.array import Array, constant, double, log_of, on_host
 from stakes.acquisition.curves import Curves, SmoothCurves, points, series
-from stakes.acquisition.forms import by_logarithms
-from stakes.beliefs import BoxCoxWarp, GaussianBelief, LogWarp, SoftplusWarp, WarpedGaussianBelief
-from stakes.beliefs.quadrature import SPACING, TAIL, modes_and_window
-from stakes.beliefs.warped import Warp
-from stakes.losses import (
-    CRPS,
-    Exponential,
-    Identity,
-    Linex,
-    NegativeEntropy,
-    NegativeLog,
-    Power,
-    Square,
-    SquaredError,
-    WeightedBregman,
+from stakes.acquisition.loss_rates import (
+    CANCELLED,
+    GENTLE,
+    LEAST,
+    Host,
+    LogRate,
+    bregman_rate,
+    closed_masses,
+    crps_rate,
+    interpolated_mass,
+    linex_rate,
+    log_score_rate,
+    middle_of,
+    panels_of,
+    quantile_rate,
+    squared_rate,
+    tilts_of,
+    tilts_of_points,
 )
-from stakes.losses.distributional import QuantileScore
-from stakes.losses.distributions import NODES_PER_PANEL, Distribution, derivative, legendre_series, panel_nodes
-from stakes.losses.transforms import NearExponential
-from stakes.losses.weights import InterpolatedWeight, as_weight
+from stakes.acquisition.quantile_rates import STARTS_OF_PIECES, QuantileRates
+from stakes.beliefs import BoxCoxWarp, LogWarp, SoftplusWarp, WarpedGaussianBelief
+from stakes.beliefs.quadrature import SPACING
+from stakes.beliefs.warped import Warp
+from stakes.losses import CRPS, Linex, SquaredError, WeightedBregman
+from stakes.losses.distributional import LogScore, QuantileScore
+from stakes.losses.weights import InterpolatedWeight
 
-Host: TypeAlias = np.ndarray[Any, np.dtype[np.float64]]
-LogRate: TypeAlias = Callable[[Host, Host], Host]
-"""Means m and standard deviations s, which broadcast, to log G(m, s)."""
-
-LEAST = 1e-290
-"""Of a mass in the range of numbers."""
-CANCELLED = 1e-3
-"""Of the weighted variance over s^2, below which too few of its digits are left."""
-_SHORT = 0.005  # standard deviations: a piece whose averages are taken from its middle
-_PANEL = 2.5  # widest panel of a normal density, in its sds
-_PANEL_NUMBERS = 2**17  # numbers at once
-
-
-Masses: TypeAlias = Callable[[Host, Host], tuple[Host, Host, Host]]
-"""Means m, from an origin, and s to W = E[w], s dW/dm and s^2 d^2 W / dm^2."""
-
+_IN_PANELS = QuantileScore | LogScore | CRPS | WeightedBregman
 _FEW_PAIRS = 2048  # candidates and contexts that are integrated one by one where moments are closed
 _MOST_FEW = 2**18  # nodes of few pairs
 _FEW_STEP = 0.4  # of eta, or less
+_NEAR = 0.02  # of the series of an exponential, of which 1e-12 is left
 _HALVINGS = 3  # of such a step at most
-_FEW_BEYOND = 7.0  # standard deviations of a density that is integrated for itself
 _FEW_CONTEXTS = 16  # that are not worth a table of rates
 _FEW_ETA, _FEW_REACH = 0.4, 6.0  # standard deviations: nodes of a label, and its ends: the mass beyond is 2e-9
 _LEAST_RHO = 1e-8  # rho, below which a reduction over rho is as good as constant, and moves of answers are lost
@@ -101,17 +76,11 @@ _SAMPLE = 3  # contexts that are
 _AGREED = 2e-8  # difference of logarithms of two tables that agree
 _FINER, _FINEST = 1.4, 2.8  # by how much a table is refined, and at most
 _LEFT = 0.01  # of the error of one table in the next: 1.4^-14 of its polynomials of degree 13
-_EVEN = 1e-4  # of the largest weight, that the smallest may be without weighted mass far from the mean
 _LOWEST = -120.0  # log E[G], below which the table may lack what matters
 _LEAST_SPREAD = 1e-3  # prior sds: as good as none, but at no node of a curve
-_WEIGHT_PANEL = 1.25  # widest panel of a weight, in the largest sd
-_SMOOTH = 0.4  # of such a panel, over which the rate is smooth
-_GENTLE, _STEEPEST = 0.6, 8.0  # steepness of a weight that such a panel resolves, and of the steepest that is tried
-_BEYOND, _WIDEST = 8.5, 60.0  # standard deviations around the mass, and of a window
-_ROUGH_PANEL = 2.0  # the same where panels split at all rough places, and between them a weight is as smooth as it gets
-_MOST_CUTS = 64  # such places
-_LOOKED_AT = 512  # places at which a rough weight is compared with the largest
+_SMOOTH = 0.4  # of a panel of a weight, over which the rate is smooth
 _FAR, _ENDS = 16.0, 1e-12  # standard deviations of a warped target, and what may be left at its ends
+_BESIDE, _JUMP = 1e-9, 1e-6  # standard deviations beside a kink, and by how much logarithms of weights differ at a jump
 _STEP = 0.25  # of the lattice of m, in the smallest s of an octave
 _NODES = 12  # of log s in an octave
 _REACH = 7.8  # standard deviations of m on each side: the mass beyond is 6e-15
@@ -347,7 +316,7 @@ class SlopeRates:
         return np.asarray(log_of(shares))
 
 
-AnyRates: TypeAlias = Rates | FewRates | SlopeRates
+AnyRates: TypeAlias = Rates | FewRates | SlopeRates | QuantileRates
 
 
 _STARTS = (0.9, 0.75, 0.5, 0.2, 0.05, 0.01, 0.0)  # of curves, in posterior sds
@@ -358,12 +327,15 @@ _ENOUGH = 5e-8  # the error of the interpolation that is aimed at
 _SPARE = 0.01  # of the error aimed at, for coefficients that are left out
 
 
-def start_of_rates(smallest: float) -> float:
+def start_of_rates(rates: AnyRates, smallest: float) -> float:
     """Where a curve begins that reaches down to a posterior sd."""
-    return next(start for start in _STARTS if start <= smallest)
+    starts = STARTS_OF_PIECES if isinstance(rates, QuantileRates) else _STARTS
+    return next(start for start in starts if start <= smallest)
 
 
-def curves_of_rates(rates: AnyRates, scale: Any, some: Any, low: float, like: Array) -> SmoothCurves | None:
+def curves_of_rates(
+    rates: Rates | FewRates | SlopeRates, scale: Any, some: Any, low: float, like: Array
+) -> SmoothCurves | None:
     """Curves from a posterior sd on, of contexts some of which vary, without their scale [M]; None where rates fail."""
     if not rates.settled(low):
         return None
@@ -396,10 +368,13 @@ def rates_of(loss: Any, belief: Any, integrand: Any, mean: Host, sd: Host) -> An
         known = type(belief.warp) in (LogWarp, BoxCoxWarp, SoftplusWarp) or isinstance(belief.like, np.ndarray)
         if isinstance(loss, CRPS | QuantileScore) and loss.weight is None and known:
             return SlopeRates(belief.warp, loss, mean, sd)
-    if (masses := _closed_masses(loss, belief)) is not None:
-        origin = _middle(loss.weight)
-        rate = linex_rate(masses, loss.alpha) if type(loss) is Linex else squared_rate(masses)
-        tilts = _tilts(loss, mean, sd)
+    if (masses := closed_masses(loss, belief)) is not None:
+        origin = middle_of(loss.weight)
+        if type(loss) is Linex:
+            rate = linex_rate(masses, loss.alpha)
+        else:
+            rate = (log_score_rate if isinstance(loss, LogScore) else squared_rate)(masses)
+        tilts = tilts_of_points(loss, mean, sd)
         if len(mean) <= _FEW_CONTEXTS:
             return FewRates(rate, mean - origin, sd, tilts)
         return Rates(rate, mean - origin, sd, tilts)
@@ -409,84 +384,38 @@ def rates_of(loss: Any, belief: Any, integrand: Any, mean: Host, sd: Host) -> An
 def _rates_in_panels(loss: Any, belief: Any, integrand: Any, mean: Host, sd: Host) -> AnyRates | None:
     """By numerical integration, where the weight is no steeper than panels can follow."""
     rough = bool(getattr(integrand, "breakpoints", ()))
-    if not isinstance(belief.like, np.ndarray) or (isinstance(loss, QuantileScore) and (rough or loss.breakpoints)):
-        return None  # a quantile that passes a kink of the weight makes G kink
-    if not isinstance(loss, QuantileScore | CRPS | WeightedBregman):
+    if not isinstance(belief.like, np.ndarray) or not isinstance(loss, _IN_PANELS):
         return None
     few = len(mean) <= _FEW_CONTEXTS
+    if isinstance(loss, QuantileScore) and not few and (integrand.edges or integrand.steepness > GENTLE):
+        return _rates_of_answers(loss, belief, integrand, mean, sd)
     if few if rough else isinstance(loss, WeightedBregman):
         return None  # the general route is quicker: of smooth weights by products of nodes that contexts share
-    tilts = _tilts_of(integrand, mean, sd)
-    if (panels := _panels_of(loss, belief, integrand, mean, sd, tilts)) is None:
+    tilts = tilts_of(integrand, mean, sd)
+    if (panels := panels_of(loss, belief, integrand, mean, sd, tilts, few=few)) is None:
         return None
     if isinstance(loss, QuantileScore):
         rate: LogRate | None = quantile_rate(loss, panels)
+    elif isinstance(loss, WeightedBregman):
+        rate = bregman_rate(loss, panels)
     else:
-        rate = crps_rate(panels) if isinstance(loss, CRPS) else bregman_rate(loss, panels)
+        rate = (crps_rate if isinstance(loss, CRPS) else log_score_rate)(panels)
     if rate is None or few:
         return None if rate is None else FewRates(rate, mean, sd, tilts)
     return Rates(rate, mean, sd, tilts, 0.0 if rough else _SMOOTH * panels.width, _MOST_INTEGRALS)
 
 
-def _panels_of(loss: Any, belief: Any, integrand: Any, mean: Host, sd: Host, tilts: tuple[Host, Host]) -> Panels | None:
-    """Panels that follow the weight; None where there are none, or where a rough weight is next to nothing somewhere.
-
-    What is left of such a weight may lie further out than panels reach.
-    """
-    cuts, weight = np.asarray(integrand.breakpoints), as_weight(loss.weight)
-    warp = belief.warp if isinstance(belief, WarpedGaussianBelief) else None
-    if integrand.error > 0 or len(cuts) > _MOST_CUTS or by_logarithms(loss, belief) is not None:
+def _rates_of_answers(loss: Any, belief: Any, integrand: Any, mean: Host, sd: Host) -> AnyRates | None:
+    """Of a quantile whose weight jumps, kinks or is steep, so that its rate is rough; None where panels do not do."""
+    tilts = tilts_of(integrand, mean, sd)
+    edges, soft = np.asarray(integrand.edges), np.asarray(integrand.scales) > 0
+    edges = edges[~soft | (np.cumsum(soft) % 2 == 0)]  # half as many do for a smooth weight: panels have more nodes
+    split = replace(integrand, spacing=0.0, find_edges=lambda: (tuple(edges), ())) if len(edges) else integrand
+    if (panels := panels_of(loss, belief, split, mean, sd, tilts, few=True)) is None:
         return None
-    if not len(cuts) and (integrand.spacing == 0 or integrand.steepness > _STEEPEST):
-        return None
-    beyond = _BEYOND if len(mean) > _FEW_CONTEXTS else _FEW_BEYOND
-    ends = float(np.min(tilts[0])) - beyond, float(np.max(tilts[1])) + beyond
-    if ends[1] - ends[0] > _WIDEST:
-        return None
-
-    def log_weight(f: Host) -> Host:
-        z = f if warp is None else warp.forward(f)
-        if type(weight) is InterpolatedWeight:
-            return np.asarray(log_of(np.interp(z, weight.values, weight.weights)))
-        return np.zeros(f.shape) if weight is None else np.asarray(weight.logarithm(z))
-
-    if len(cuts):
-        low, high = float(np.min(mean + ends[0] * sd)), float(np.max(mean + ends[1] * sd))
-        logs = log_weight(np.append(np.linspace(low, high, _LOOKED_AT), cuts))
-        if not float(np.min(logs)) > float(np.max(logs)) + math.log(_EVEN):
-            return None
-    width = _WEIGHT_PANEL / max(1.0, integrand.steepness / _GENTLE)
-    if len(cuts):
-        width = math.inf if type(weight) is InterpolatedWeight and warp is None else _ROUGH_PANEL
-    return Panels(log_weight, warp, ends, width * float(np.max(sd)), cuts)
-
-
-def _closed_masses(loss: Any, belief: Any) -> Masses | None:
-    """The mass of a weight through two points or more, for squared error and Linex under a Gaussian belief."""
-    if type(loss) not in (SquaredError, Linex) or not isinstance(belief, GaussianBelief):
-        return None
-    if type(loss.weight) is not InterpolatedWeight or len(loss.weight.values) < 2:
-        return None
-    if by_logarithms(loss, belief) is not None:
-        return None
-    return interpolated_mass(loss.weight, _middle(loss.weight))
-
-
-def _middle(weight: InterpolatedWeight) -> float:
-    return (weight.values[0] + weight.values[-1]) / 2.0
-
-
-def _tilts(loss: Any, mean: Host, sd: Host) -> tuple[Host, Host]:
-    """[M] each: between which places, in standard units, weighted mass has its centre."""
-    weights = getattr(loss.weight, "weights", (0.0, 1.0))
-    if min(weights) >= _EVEN * max(weights):
-        return 0.0 * mean, 0.0 * mean
-    return _tilts_of(loss, mean, sd)
-
-
-def _tilts_of(integrand: Any, mean: Host, sd: Host) -> tuple[Host, Host]:
-    _, low, high = modes_and_window(integrand, mean, sd)
-    return np.minimum(low + TAIL, 0.0), np.maximum(high - TAIL, 0.0)
+    sides = [panels.log_weight(edges + side * _BESIDE * np.min(sd)) for side in (-1.0, 1.0)]
+    jumps = np.any(soft) or np.any(abs(sides[1] - sides[0]) > _JUMP)
+    return QuantileRates(loss, panels, mean, sd, tilts, jumps=bool(jumps))
 
 
 @dataclass(frozen=True, eq=False)
@@ -609,14 +538,25 @@ def _log_sum(logs: Host) -> Host:
 
 
 class FewRegrets:
-    """Reductions of few pairs of squared error with a weight through points: E[W_eta (a_eta - a)^2], by even nodes."""
+    """Reductions of few pairs with a weight through points, by even nodes of a label.
 
-    def __init__(self, weight: InterpolatedWeight, mean: Host, sd: Host, tilts: tuple[Host, Host]) -> None:
-        origin = _middle(weight)
-        self.masses, self.mean, self.sd, self.tilts = interpolated_mass(weight, origin), mean - origin, sd, tilts
+    Of squared error E[W_eta (a_eta - a)^2], and of Linex E[W_eta (exp(d) - d - 1)], d = log a_eta - log a.
+    """
+
+    def __init__(self, loss: SquaredError | Linex, mean: Host, sd: Host, tilts: tuple[Host, Host]) -> None:
+        assert isinstance(loss.weight, InterpolatedWeight)
+        origin = middle_of(loss.weight)
+        self.masses, self.mean, self.sd, self.tilts = interpolated_mass(loss.weight, origin), mean - origin, sd, tilts
+        self.alpha = loss.alpha if isinstance(loss, Linex) else 0.0
         self.mass, slope, bend = self.masses(self.mean, sd)
         self.served = float(np.min(self.mass)) > LEAST
-        if self.served:
+        if self.served and self.alpha:
+            other = self.masses(self.mean - self.alpha * sd**2, sd)[0]
+            self.served = float(np.min(other)) > LEAST
+            self.shift = log_of(other) - np.log(self.mass)  # [M]: of log a, from -alpha m + alpha^2 v / 2
+            exponential = -self.alpha * sd  # where, in prior sds, the mass of exp(-alpha z) has its centre
+            self.tilts = tilts[0] + np.minimum(exponential, 0.0), tilts[1] + np.maximum(exponential, 0.0)
+        elif self.served:
             self.shift = sd * slope / self.mass  # [M]: of today's answer, from the mean
             self.served = float(np.min(1.0 + bend / self.mass - (slope / self.mass) ** 2)) >= CANCELLED
 
@@ -655,8 +595,17 @@ class FewRegrets:
         s, moved = (rest * sd)[:, None], (root * sd)[:, None] * eta
         mass, slope, _ = self.masses(mean[:, None] + moved, s)
         some = mass > LEAST
-        move = np.where(some, moved + s * slope / np.where(some, mass, 1.0) - shift[:, None], 0.0)
-        terms = mass * move**2 * np.exp(-0.5 * eta * eta)
+        if self.alpha:
+            other = self.masses(mean[:, None] + moved - self.alpha * s**2, s)[0]
+            some &= other > LEAST
+            narrowed = 0.5 * self.alpha**2 * (rho * sd**2)[:, None]
+            ratios = np.log(np.where(some, other, 1.0) / np.where(some, mass, 1.0))
+            move = np.where(some, ratios - shift[:, None] - self.alpha * moved - narrowed, 0.0)
+            regret = _exponential_gap(move)
+        else:
+            move = np.where(some, moved + s * slope / np.where(some, mass, 1.0) - shift[:, None], 0.0)
+            regret = move**2
+        terms = mass * regret * np.exp(-0.5 * eta * eta)
         width = (high - low) / (count - 1) / math.sqrt(2.0 * math.pi) / today
         thirds = [3.0 * width * np.sum(terms[:, first::3], axis=-1) for first in range(3)]
         values = (thirds[0] + thirds[1] + thirds[2]) / 3.0
@@ -668,256 +617,20 @@ class FewRegrets:
         return np.log(self.mass)
 
 
+def _exponential_gap(x: Host) -> Host:
+    """exp(x) - x - 1, by its series near 0."""
+    near = x * x / 2.0 * (1.0 + x / 3.0 * (1.0 + x / 4.0 * (1.0 + x / 5.0 * (1.0 + x / 6.0))))
+    return np.where(abs(x) < _NEAR, near, np.expm1(x) - x)
+
+
 def few_regrets(loss: Any, belief: Any) -> FewRegrets | None:
     """For the contexts of a belief with few pairs; None where there are more, or where this does not serve them."""
-    if type(loss) is not SquaredError or not isinstance(loss.weight, InterpolatedWeight):
+    if type(loss) not in (SquaredError, Linex) or not isinstance(loss.weight, InterpolatedWeight):
         return None
-    if _closed_masses(loss, belief) is None or not 0 < belief.n_candidates * belief.n_contexts <= _FEW_PAIRS:
+    if closed_masses(loss, belief) is None or not 0 < belief.n_candidates * belief.n_contexts <= _FEW_PAIRS:
         return None
     mean, sd = on_host(double(belief.mean)), np.sqrt(on_host(double(belief.variance)))
     if not np.all(sd > 0):
         return None
-    found = FewRegrets(loss.weight, mean, sd, _tilts(loss, mean, sd))
+    found = FewRegrets(loss, mean, sd, tilts_of_points(loss, mean, sd))
     return found if found.served else None
-
-
-def interpolated_mass(weight: InterpolatedWeight, origin: float) -> Masses:
-    """W = E[w] of a weight through points, s dW/dm and s^2 d^2 W / dm^2, for m, counted from an origin, and s.
-
-    W is the weight at one end and, for each piece, its rise times the share of the piece that a normal tail covers on
-    average; the end is the nearer one, so that far out nothing cancels. A short piece is a step, but for its moments.
-    """
-    knots, rises = np.asarray(weight.values) - origin, np.diff(np.asarray(weight.weights))
-    middle = (knots[0] + knots[-1]) / 2.0
-    lengths = np.diff(knots)
-
-    def masses(m: Host, s: Host) -> tuple[Host, Host, Host]:
-        side = np.where(m < middle, 1.0, -1.0)
-        base = np.where(m < middle, weight.weights[0], weight.weights[-1])
-        mass, slope, bend = base + 0.0 * s, 0.0 * (m + s), 0.0 * (m + s)
-        inverse = 1.0 / s
-        t = (knots[0] - m) * inverse  # ends of a piece in standard units
-        height = np.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi)
-        tail = ndtr(-side * t)  # on the far side of the end
-        for i, rise in enumerate(rises):
-            further = (knots[i + 1] - m) * inverse
-            above, beyond = np.exp(-0.5 * further * further) / math.sqrt(2.0 * math.pi), ndtr(-side * further)
-            if rise:
-                long = s / lengths[i]  # of which differences over the piece are averages
-                share = (side * (height - above) - (t * tail - further * beyond)) * long
-                rate, change = side * (tail - beyond) * long, (height - above) * long
-                if lengths[i] < _SHORT * float(np.max(s)):
-                    short = lengths[i] < _SHORT * s
-                    share, rate, change = (
-                        np.where(short, one, other)
-                        for one, other in zip(
-                            _short_piece(t, lengths[i] * inverse, side), (share, rate, change), strict=True
-                        )
-                    )
-                mass += rise * side * share
-                slope += rise * rate
-                bend += rise * change
-            t, height, tail = further, above, beyond
-        return mass, slope, bend
-
-    return masses
-
-
-def _short_piece(start: Host, length: Host, side: Host) -> tuple[Host, Host, Host]:
-    """Averages over a piece of the tail and of the density, and of what the density falls, with their second terms."""
-    t = start + length / 2.0
-    height, more = np.exp(-0.5 * t * t) / math.sqrt(2.0 * math.pi), length**2 / 24.0
-    share = ndtr(-side * t) + side * more * t * height
-    return share, height * (1.0 + more * (t * t - 1.0)), height * (t + more * (t**3 - 3.0 * t))
-
-
-def squared_rate(masses: Masses) -> LogRate:
-    """Log G of squared error, log W + 2 log(Var_w / s^2); NaN where too many digits of the variance cancel."""
-
-    def log_rate(m: Host, s: Host) -> Host:
-        mass, slope, bend = masses(m, s)
-        some = mass > LEAST
-        mass = np.where(some, mass, 1.0)
-        move = np.where(some, 1.0 + bend / mass - (slope / mass) ** 2, 1.0)  # of the answer, as m moves
-        if float(np.min(move)) < CANCELLED:
-            return np.full(move.shape, np.nan)
-        return np.asarray(np.where(some, np.log(mass) + 2.0 * np.log(move), -np.inf))
-
-    return log_rate
-
-
-def linex_rate(masses: Masses, alpha: float) -> LogRate:
-    """Log G of Linex: log a = -alpha m + alpha^2 s^2 / 2 + log W(m - alpha s^2, s) - log W(m, s).
-
-    NaN where too many digits of its slope, which is -alpha on average, cancel, or a mass is out of range.
-    """
-
-    def log_rate(m: Host, s: Host) -> Host:
-        mass, slope, _ = masses(m, s)
-        other, other_slope, _ = masses(m - alpha * s**2, s)
-        some = (mass > LEAST) & (other > LEAST)
-        mass, other = np.where(some, mass, 1.0), np.where(some, other, 1.0)
-        move = np.where(some, 1.0 + (slope / mass - other_slope / other) / (alpha * s), 1.0)  # of log a, over -alpha
-        if float(np.min(move)) < CANCELLED:
-            return np.full(move.shape, np.nan)
-        logs = np.log(mass) + 2.0 * np.log(move) + math.log(alpha**2 / 2.0)
-        return np.asarray(np.where(some, logs, -np.inf))
-
-    return log_rate
-
-
-class Weighted(NamedTuple):
-    """Weighted normal densities N(m, s^2) in panels, in standard units u of each."""
-
-    m: Host
-    """[P]"""
-    s: Host
-    """[P]"""
-    edges: Host
-    """[P, E + 1], or [E + 1] for all"""
-    u: Host
-    """[P, E, Q], or [E, Q] for all"""
-    step: Host
-    """As many: the length that each node stands for"""
-    mass: Host
-    """[P, E, Q]: w p du, over exp(top)"""
-    top: Host
-    """[P]"""
-
-    @property
-    def places(self) -> Host:
-        """[P, E, Q]: the nodes as targets."""
-        return np.asarray(self.m[:, None, None] + self.s[:, None, None] * self.u)
-
-    def distribution(self, mass: Host) -> Distribution:
-        """Masses as a distribution of u."""
-        return Distribution(np.zeros(self.m.shape), self.edges, self.u, self.step, mass)
-
-
-@dataclass(frozen=True, eq=False)
-class Panels:
-    """How weighted normal densities are integrated.
-
-    Args:
-        log_weight: The logarithm of the weight, as a function of f.
-        warp: g, where the target is g(f), or None.
-        ends: In standard units, between which all mass lies.
-        width: Of a panel on which the weight is smooth, in units of f.
-        cuts: [B], in order: where panels split.
-    """
-
-    log_weight: Callable[[Host], Host]
-    warp: Warp | None
-    ends: tuple[float, float]
-    width: float
-    cuts: Host
-
-    def rate(self, of: Callable[[Weighted], Host]) -> LogRate:
-        """Log G as a function of a mean and an s, from that of weighted densities."""
-
-        def log_rate(m: Host, s: Host) -> Host:
-            m, s = np.broadcast_arrays(np.asarray(m, dtype=float), np.asarray(s, dtype=float))
-            return np.reshape(self.over(np.ravel(m), np.ravel(s), of), m.shape)
-
-        return log_rate
-
-    def over(self, m: Host, s: Host, of: Callable[[Weighted], Host]) -> Host:
-        """[P]: what `of` makes of weighted densities of means and sds [P], a block of them at a time."""
-        base = self._base(float(np.max(s)))
-        step = max(1, _PANEL_NUMBERS // (len(base) * NODES_PER_PANEL))
-        return np.concatenate([of(self.weighted(m[part], s[part], base)) for part in slices(len(m), step)])
-
-    def _base(self, widest: float) -> Host:
-        width = min(_PANEL, self.width / widest)
-        return np.linspace(*self.ends, 1 + math.ceil((self.ends[1] - self.ends[0]) / width))
-
-    def weighted(self, m: Host, s: Host, base: Host | None = None) -> Weighted:
-        """The weighted densities of means and sds [P], in panels between `base` and all cuts within reach."""
-        edges = self._base(float(np.max(s))) if base is None else base
-        low, high = np.min(m + edges[0] * s), np.max(m + edges[-1] * s)
-        if len(cuts := self.cuts[(self.cuts > low) & (self.cuts < high)]):
-            inside = np.clip((cuts - m[:, None]) / s[:, None], edges[0], edges[-1])
-            edges = np.sort(np.concatenate([np.broadcast_to(edges, (len(m), len(edges))), inside], axis=1), axis=1)
-        u, step = panel_nodes(edges)
-        logs = self.log_weight(m[:, None, None] + s[:, None, None] * u)
-        top = np.max(logs, axis=(1, 2))
-        mass = np.exp(logs - top[:, None, None] - 0.5 * u * u) * (step / math.sqrt(2.0 * math.pi))
-        return Weighted(m, s, edges, u, step, mass, top)
-
-
-def bregman_rate(loss: Any, panels: Panels) -> LogRate | None:
-    """Log G of a weighted Bregman loss; None where phi'' is not known, or the answer may turn about as m rises."""
-    if type(loss.potential) not in (Square, NegativeLog, NegativeEntropy):
-        return None
-    if type(loss.transform) not in (Identity, Exponential, NearExponential, Power):
-        return None
-
-    def forward(f: Host) -> Any:
-        return f if panels.warp is None else panels.warp.forward(f)
-
-    def of(given: Weighted) -> Host:
-        total = np.sum(given.mass, axis=(1, 2))
-        chart = loss.chart(forward(given.m)[:, None, None])
-        t = chart.coordinate(forward(given.places))[..., 0]
-        answer = np.sum(given.mass * t, axis=(1, 2)) / total
-        centre = np.sum(given.mass * given.u, axis=(1, 2)) / total
-        away = (t - answer[:, None, None]) * (given.u - centre[:, None, None])
-        move = abs(np.sum(given.mass * away, axis=(1, 2))) / (total * given.s)  # da / dm
-        bend = math.log(2.0)
-        if not isinstance(loss.potential, Square):
-            power = 2.0 if isinstance(loss.potential, NegativeLog) else 1.0
-            origin = np.ravel(chart.origin + np.zeros((len(given.m), 1, 1, 1)))
-            bend = -power * log_of(origin + answer)
-        return np.asarray(log_of(total) + given.top + 2.0 * log_of(move) + bend - math.log(2.0))
-
-    return panels.rate(of)
-
-
-def crps_rate(panels: Panels) -> LogRate:
-    """Log G of CRPS: the cdf at t falls by E_w[(f - mu) 1{f <= t}] / s^2 as the mean of f rises."""
-
-    def of(given: Weighted) -> Host:
-        total = np.sum(given.mass, axis=(1, 2))
-        centre = np.sum(given.mass * given.u, axis=(1, 2)) / total
-        fallen = given.distribution(given.mass * (given.u - centre[:, None, None])).below()
-        lengths, power = given.step, 1.0
-        if panels.warp is not None:
-            shape, nothing = fallen.shape, np.zeros(given.m.shape)
-            edges = given.m[:, None] + given.s[:, None] * given.edges
-            f = Distribution(nothing, edges, given.places, np.broadcast_to(given.step, shape), given.mass)
-            lengths, power = f.pushed_through(panels.warp.forward).step, 2.0
-        integral = np.sum(fallen**2 * lengths, axis=(1, 2))
-        return np.asarray(log_of(integral) - log_of(total) + given.top - power * np.log(given.s))
-
-    return panels.rate(of)
-
-
-def quantile_rate(loss: QuantileScore, panels: Panels) -> LogRate:
-    """Log G of a quantile of the target, or of g(f), with a smooth weight: g'(a) h^2 / (2 s^3 w(a) pdf((a - m) / s)).
-
-    h is what the best answer a costs in units of f: its integral ends at a, which is where the mass reaches the level.
-    """
-
-    def of(given: Weighted) -> Host:
-        answer, cost = quantile_of(loss.level, given)
-        there = given.m + given.s * answer
-        log_slope = 0.0 if panels.warp is None else log_of(derivative(panels.warp.forward, there, given.s))
-        log_weight = panels.log_weight(there) - given.top
-        log_pdf = log_weight - 0.5 * answer**2 - math.log(math.sqrt(2.0 * math.pi))
-        found = log_slope + 2.0 * log_of(cost) - log_pdf + given.top - np.log(2.0 * given.s / loss.unit)
-        return np.asarray(np.where(cost > 0, found, np.nan))
-
-    return panels.rate(of)
-
-
-def quantile_of(level: float, given: Weighted) -> tuple[Host, Host]:
-    """[P] each: the quantile in standard units, and what it costs, over exp(top), a unit of f for each."""
-    masses = given.distribution(given.mass)
-    short, x, _, _ = masses.crossing(level * masses.total())
-    at = np.minimum(np.sum(short, axis=-1), given.edges.shape[-1] - 2)
-    edges = np.broadcast_to(given.edges, (len(at), given.edges.shape[-1]))
-    low, high = (np.take_along_axis(edges, (at + more)[:, None], axis=1)[:, 0] for more in (0, 1))
-    answer = low + (high - low) * (1.0 + x) / 2.0
-    moments = replaced(masses, mass=given.mass * (given.u - answer[:, None, None]))
-    start, series = moments.mass_within(at, moments.starts())
-    return answer, level * moments.total() - (start + legendre_series(series, x))

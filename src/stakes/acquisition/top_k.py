@@ -46,10 +46,10 @@ from stakes.acquisition.scores import (
     score,
     unscaled,
 )
-from stakes.acquisition.votes import relative_weights
 from stakes.beliefs import Belief, CategoricalEnsemble, VoteEnsemble
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss, LogLoss
+from stakes.losses.weights import relative_weights
 
 _FIRST = 64  # candidates scored at first, twice as many after that
 _ROUNDING = 1e-5  # by which a score in float32 may be above its bound

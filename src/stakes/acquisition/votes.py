@@ -21,6 +21,7 @@ from stakes.acquisition.forms import ANY, GENERAL, Form, Reduction, Total, regis
 from stakes.beliefs import VoteEnsemble
 from stakes.beliefs.categorical import are_members_alike
 from stakes.losses import LogLoss, Loss
+from stakes.losses.weights import relative_weights
 
 _ODD, _PAIRS, _NIBBLES, _BYTES = (
     np.uint64(mask) for mask in (0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F, 0x0101010101010101)
@@ -402,14 +403,6 @@ def _spread(sizes: Any) -> float:
     sizes = sizes[sizes != 0]
     with np.errstate(over="ignore"):
         return float(np.max(sizes) / np.min(sizes)) if sizes.size else 1.0
-
-
-def relative_weights(loss: Any) -> tuple[tuple[float, ...] | None, float]:
-    """[C]: class weights over the largest, so that they may have any scale, and the log of that; None without any."""
-    weights = getattr(loss, "class_weights", None)
-    if weights is None:
-        return None, 0.0
-    return tuple(weight / max(weights) for weight in weights), math.log(max(weights))
 
 
 def relative_statistics(loss: Any, belief: Any) -> tuple[Array, float]:

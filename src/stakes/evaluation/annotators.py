@@ -29,7 +29,7 @@ from stakes.exceptions import StakesError
 from stakes.models.default_model import infer_task
 
 _USUAL, _STRENGTH = 0.8, 5.0  # accuracy of an annotator of whom nothing is known, in as many pseudo-counts
-_ROUNDS, _PRECISION = 1000, 1e-9  # of expectation maximisation: the change of every probability at the end
+_ROUNDS, _PRECISION = 1000, 1e-7  # of expectation maximisation: the change of every probability at the end
 _LIKE_EACH_OTHER = 1.5  # sd of the logarithms of noise variances about their mean, over annotators
 _POWER, _POWER_SD = 0.5, 0.5  # of probabilities that a model gives: median, and sd of the logarithm
 _SHIFT_SD = 1.0  # of the logarithms of these probabilities, by class
@@ -291,7 +291,7 @@ def _row_priors(rows: Sequence[Any], count: int, given: Mapping[Any, Any] | None
         if given is None or row not in given:
             continue
         values = np.asarray(given[row], dtype=float)
-        if values.shape != (count,) or not (values >= 0).all() or not np.isclose(values.sum(), 1.0, atol=1e-3):
+        if values.shape != (count,) or not (values >= 0).all() or not abs(values.sum() - 1.0) <= 1e-3:
             raise StakesError(f"row_probabilities[{row!r}] must hold the probability of each of {count} classes")
         priors[at], known[at] = values / values.sum(), True
     return priors, known

@@ -26,8 +26,8 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 from stakes._utils.array import AGREED, SINGLE_EMPTY, SINGLE_NOTHING, Array, slices
 from stakes._utils.compute import kernel
-from stakes.acquisition.votes import relative_weights
 from stakes.losses import BrierLoss
+from stakes.losses.weights import relative_weights
 
 _EMPTY = tl.constexpr(SINGLE_EMPTY)
 _LEAST = tl.constexpr(SINGLE_NOTHING)

@@ -233,6 +233,14 @@ _OWN = (ExponentialWeight, InterpolatedWeight, Weight, ClassWeights)
 WeightLike = WeightFunction | Callable[[Array], Array] | None
 
 
+def relative_weights(loss: object) -> tuple[tuple[float, ...] | None, float]:
+    """[C]: class weights over the largest, so that they may have any scale, and the log of that; None without any."""
+    weights = getattr(loss, "class_weights", None)
+    if weights is None:
+        return None, 0.0
+    return tuple(weight / max(weights) for weight in weights), math.log(max(weights))
+
+
 def as_weight(weight: WeightLike) -> WeightFunction | None:
     """A weight as it is; a plain positive function wrapped; None stays None."""
     if weight is None or isinstance(weight, _OWN):  # asking for the protocol takes as long as a small integral

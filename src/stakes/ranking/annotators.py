@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -22,18 +23,17 @@ from stakes._utils.text import counted, number
 from stakes.acquisition import score, select
 from stakes.acquisition.batch_states import obstacle
 from stakes.beliefs import Belief, CategoricalEnsemble, noisy_labels
-from stakes.evaluation import Annotators, ClassAnnotator, estimate_annotators
+from stakes.evaluation import Annotators, estimate_annotators
 from stakes.exceptions import StakesError
 from stakes.losses import AnyLoss
 from stakes.models import DefaultModel, LabelDraws, prepare_belief
 
 _USUAL = 0.8  # accuracy of an annotator of whom no opinion is known
-_NEXT = 2  # rounds of drawing labels and fitting, where there is a fit to a little less
 _SHORTLIST = 40  # pairs that are looked at together
 _SAMPLED = 256  # configurations of the labels of a batch under an ensemble
 _LEAST = 1e-6  # of a probability, so that no opinion is impossible
-_TEMPERED = 0.5  # the power of what a model says of rows, where it learned from the same opinions
-_COLDNESS = 2.0  # the power of what an opinion is worth for its price, in proportion to which rows are drawn
+_STRENGTH = 5.0  # labels that what is taken of each row of a confusion matrix beforehand counts for
+_COLDNESS = 2.0  # the power of what an opinion is worth for its price, in proportion to which money is spent
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +42,8 @@ class OpinionFit:
 
     Attributes:
         model: A `LabelDraws` for classes; for numbers the model that was given, or a `DefaultModel`.
-        annotators: How reliable each is; None while there is no opinion, or none of a number on a row that has two.
+        believed: How reliable each annotator is as the model takes them, by which opinions are ranked; None while there
+            is no opinion, or none of a number on a row that has two.
         table: [N, p]: all rows, with an opinion or without.
         rows: [n]: positions of the rows with a known label or an opinion, in the order in which the model has them.
         known: Positions of rows whose label is beyond doubt.
@@ -60,12 +61,23 @@ class OpinionFit:
     """
 
     model: Any
-    annotators: Annotators | None
+    believed: Annotators | None
     table: Any
     rows: Host
     known: frozenset[int]
     opinions: tuple[tuple[int, str, Any], ...]
     classes: tuple[Any, ...]
+
+    @cached_property
+    def annotators(self) -> Annotators | None:
+        """How reliable each is, with what the model says of rows recalibrated, as it learned from the same opinions."""
+        if self.believed is None or not self.classes:
+            return self.believed
+        certain = np.asarray([row in self.known for row in self.rows.tolist()])[:, None]
+        before = dict(zip(self.rows.tolist(), np.where(certain, self.model.posterior_, self.model.prior_), strict=True))
+        return estimate_annotators(
+            self.opinions, classes=self.classes, task="classes", row_probabilities=before, recalibrate=True
+        )
 
 
 @dataclass(frozen=True)
@@ -103,15 +115,15 @@ def fit_to_opinions(
     known: Mapping[int, Any] | None = None,
     classes: Sequence[Any] | None = None,
     model: Any = None,
-    previous: OpinionFit | None = None,
     random_state: RandomState = 0,
 ) -> OpinionFit:
     """Fit a model to labels that may be wrong, and estimate how reliable those are who gave them.
 
     Classes: annotators are estimated with what the model says of each row without its own label, the model is fitted to
-    what they say, and so on. What it says counts by its square root meanwhile, as it learned from the same opinions,
-    and is recalibrated in the end. Each copy of the classifier takes annotators for as reliable as a draw from what is
-    known of that. Numbers: opinions less the bias of their annotators are averaged, weighted by precision.
+    what they say, and so on, from the start at every call: a fit that goes on from an earlier one keeps its errors.
+    What the model says is recalibrated in the end, as it learned from the same opinions. Each copy of the classifier
+    takes annotators for as reliable as a draw from what is known of that. Numbers: opinions less the bias of their
+    annotators are averaged, weighted by precision.
 
     Args:
         table: [N, p]: all rows, those without an opinion too.
@@ -121,8 +133,6 @@ def fit_to_opinions(
         classes: All classes in the order of the loss; None where labels are numbers.
         model: For classes a `LabelDraws`, or a classifier with `predict_proba` for one, None for extremely randomised
             trees; for numbers an estimator, None for the default one.
-        previous: What was fitted to the same table before the last opinions came, for classes: its model says what was
-            known of their rows. Two rounds are then enough.
         random_state: A whole number or a generator.
 
     Returns:
@@ -149,9 +159,7 @@ def fit_to_opinions(
         raise StakesError(f"opinions must be on rows 0 to {count - 1} of the table; got one on row {rows.max()}")
     seed = as_seed(random_state)
     parts = (model, table, rows, sure, given)
-    fitted, annotators = (
-        _fit_numbers(*parts, seed) if classes is None else _fit_classes(*parts, list(classes), previous, seed)
-    )
+    fitted, annotators = _fit_numbers(*parts, seed) if classes is None else _fit_classes(*parts, list(classes), seed)
     return OpinionFit(fitted, annotators, table, rows, frozenset(sure), given, tuple(classes or ()))
 
 
@@ -184,8 +192,8 @@ def rank_opinions(
         max_contexts: The most rows of the table that stand for the future.
         max_rows: The most rows without an opinion that are looked at.
         choice: "together" for what opinions add to those before them, of the 40 best alone; "best" for what each is
-            worth alone, one on a row; "drawn" for a large batch at little cost: rows are drawn in proportion to the
-            square of what their best opinion is worth for its price, so that not all of them are of one kind.
+            worth alone, one on a row; "drawn" for a large batch at little cost: rows are drawn so that money is spent
+            in proportion to the square of what their best opinion is worth for its price, and not all are of one kind.
         noise: By annotator: a confusion matrix [C, C] or a noise variance, where it is known better than from opinions.
         repeat: Whether somebody may be asked twice about a row, as where a name stands for a crowd: one person would
             say the same again.
@@ -211,7 +219,7 @@ def rank_opinions(
         >>> fit = fit_to_opinions(X, opinions, classes=[0, 1])
         >>> ranked = rank_opinions(fit, ZeroOne(), prices={"student": 1.0, "expert": 5.0}, n=3)
         >>> [each.annotator for each in ranked]
-        ['student', 'expert', 'student']
+        ['expert', 'student', 'expert']
     """
     names = list(prices)
     if not names or not all(np.isfinite(prices[name]) and prices[name] > 0 for name in names):
@@ -241,7 +249,8 @@ def rank_opinions(
         spread = generator(seed, DRAWS).gumbel(size=len(rows))  # the largest of log p + Gumbel noise is a draw from p
         best = value.argmax(axis=0)  # [N]
         with np.errstate(divide="ignore"):
-            order = np.argsort(-(_COLDNESS * np.log(np.maximum(value.max(axis=0), 0.0)) + spread), kind="stable")
+            log_weights = _COLDNESS * np.log(np.maximum(value.max(axis=0), 0.0)) - np.log(costs[best])  # logarithms
+        order = np.argsort(-(log_weights + spread), kind="stable")
         drawn = [(int(place), int(best[place])) for place in order if np.isfinite(value[best[place], place])]
         return _affordable(drawn, opinion, n, budget)
     order = np.argsort(-value, axis=None, kind="stable")[: int(np.isfinite(value).sum())]
@@ -304,12 +313,12 @@ def annotator_noise(fit: OpinionFit, name: str) -> Any:
     Returns:
         What `noisy_labels` takes.
     """
-    if fit.annotators is not None and name in fit.annotators.by_name:
-        found = fit.annotators[name]
+    if fit.believed is not None and name in fit.believed.by_name:
+        found = fit.believed[name]
         return found.confusion if fit.classes else np.asarray(found.sd**2)
     if fit.classes:
         return _usual(len(fit.classes))
-    others = [] if fit.annotators is None else [each.sd**2 for each in fit.annotators.by_name.values()]
+    others = [] if fit.believed is None else [each.sd**2 for each in fit.believed.by_name.values()]
     return np.asarray(np.median(others) if others else 0.0)
 
 
@@ -343,7 +352,6 @@ def _fit_classes(
     sure: Mapping[int, Any],
     opinions: Sequence[tuple[int, str, Any]],
     classes: list[Any],
-    previous: OpinionFit | None,
     seed: int,
 ) -> tuple[LabelDraws, Annotators | None]:
     place, here = {name: at for at, name in enumerate(classes)}, take_rows(table, rows)
@@ -352,56 +360,47 @@ def _fit_classes(
     certain = {row: np.eye(len(classes))[place[label]] for row, label in sure.items()}
     annotators: Annotators | None = None
     fitted = clone(model) if isinstance(model, LabelDraws) else LabelDraws(model)
-    rounds = (fitted.rounds if previous is None else min(_NEXT, fitted.rounds)) if opinions else 1
+    rounds = fitted.rounds if opinions else 1
     fitted.set_params(rounds=1, random_state=seed)
     at, rng = {row: i for i, row in enumerate(rows.tolist())}, generator(seed, DRAWS)
-    start = None if previous is None else _before(previous, rows, here)
+    start = np.ones((len(rows), len(classes))) / len(classes)
 
-    def estimated(unseen: Host | None, *, recalibrate: bool) -> Annotators:
-        priors = {} if unseen is None else dict(zip(rows.tolist(), unseen, strict=True))
-        return estimate_annotators(
-            opinions, classes=classes, task="classes", row_probabilities={**priors, **certain}, recalibrate=recalibrate
-        )
+    def estimated() -> Annotators:
+        before = {**dict(zip(rows.tolist(), start, strict=True)), **certain}
+        return estimate_annotators(opinions, classes=classes, task="classes", row_probabilities=before)
 
     for _ in range(rounds):
-        if opinions:
-            annotators = estimated(None if start is None else _tempered(start), recalibrate=False)
         likelihoods = np.ones((fitted.copies, len(rows), len(classes)))
-        people = {} if annotators is None else annotators.by_name
-        drawn = {name: _drawn_confusions(each, fitted.copies, rng) for name, each in people.items()}
+        drawn: dict[str, Host] = {}
+        if opinions:
+            annotators = estimated()
+            labels = _labels_by_class(annotators, opinions)
+            drawn = {
+                name: _drawn_confusions(each.confusion, _STRENGTH + labels[name], fitted.copies, rng)
+                for name, each in annotators.by_name.items()
+            }
         for row, name, label in opinions:
             likelihoods[:, at[row]] *= drawn[name][:, :, place[label]]
         for row, known in certain.items():
             likelihoods[:, at[row]] = known
         fitted.fit(here, likelihoods, classes=classes, start=start, pool=table)
         start = fitted.prior_
-    return fitted, estimated(start, recalibrate=True) if opinions else None
+    return fitted, estimated() if opinions else None
 
 
-def _tempered(probabilities: Host) -> Host:
-    """[n, C]: to a power, and with a sum of 1 again."""
-    found = probabilities**_TEMPERED
-    return np.asarray(found / found.sum(axis=1, keepdims=True))
+def _labels_by_class(annotators: Annotators, opinions: Sequence[tuple[int, str, Any]]) -> dict[str, Host]:
+    """[C] of each annotator: how many rows of each class they are expected to have labelled."""
+    truth = dict(zip(annotators.rows, annotators.truth, strict=True))
+    found = {name: np.zeros(len(annotators.classes)) for name in annotators.by_name}
+    for row, name, _ in opinions:
+        found[name] += truth[row]
+    return found
 
 
-def _drawn_confusions(annotator: ClassAnnotator, size: int, rng: np.random.Generator) -> Host:
-    """[K, C, C]: matrices that may be the annotator's: rows from Dirichlet distributions with their standard errors."""
-    found = annotator.confusion
-    variance, spread = np.sum(annotator.confusion_error**2, axis=1), np.sum(found * (1.0 - found), axis=1)  # [C]
-    labels = np.maximum(spread / np.maximum(variance, _LEAST) - 1.0, 1.0)
-    drawn = rng.standard_gamma(labels[:, None] * found, size=(size, *found.shape)) + _LEAST
+def _drawn_confusions(confusion: Host, labels: Host, size: int, rng: np.random.Generator) -> Host:
+    """[K, C, C]: matrices that may be an annotator's: each row as so many labels [C] of its class leave it open."""
+    drawn = rng.standard_gamma(labels[:, None] * confusion, size=(size, *confusion.shape)) + _LEAST
     return np.asarray(drawn / drawn.sum(axis=2, keepdims=True))
-
-
-def _before(previous: OpinionFit, rows: Host, here: Any) -> Host:
-    """[n, C]: what was known of each row without its own label, before the last opinions came."""
-    found = previous.model.predict_proba(here)
-    place = {int(row): at for at, row in enumerate(previous.rows)}
-    known = [(at, place[row]) for at, row in enumerate(rows.tolist()) if row in place]
-    if known:
-        now, then = (list(side) for side in zip(*known, strict=True))
-        found[now] = previous.model.prior_[then]
-    return np.asarray(found)
 
 
 def _fit_numbers(
