@@ -37,9 +37,9 @@ from stakes import outlook
 from stakes.evaluation import realised_loss
 from stakes.models import belief_of
 from stakes.ranking import Amount, Offer
-from stakes.ranking.left_out import LeftOut
 from stakes.ranking.outlook import (
     MEMBER_SHARE,
+    LeftOut,
     class_rate,
     most_of_members,
     of_gaussian,

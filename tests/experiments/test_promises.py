@@ -26,8 +26,7 @@ from experiments.promises.summary import (
     write,
 )
 from stakes import outlook
-from stakes.ranking.left_out import LeftOut
-from stakes.ranking.outlook import CLASS_RATE, GAUSSIAN_SHARE, MEMBER_SHARE, POWER, SPREAD
+from stakes.ranking.outlook import CLASS_RATE, GAUSSIAN_SHARE, MEMBER_SHARE, POWER, SPREAD, LeftOut
 from tests.cli import cli_cases
 
 PAGE = Path(__file__).parents[2] / "docs" / "promises.md"

@@ -66,9 +66,9 @@ class WeightedScore:
         Returns:
             [...].
         """
-        xp, weight = namespace(z), as_weight(self.weight)
-        if weight is None:
+        if self.weight is None or (weight := as_weight(self.weight)) is None:
             return loss
+        xp = namespace(z)
         weights, zero = weight(z), xp.zeros_like(loss)
         return xp.where(loss == 0, zero, weights) * xp.where(weights == 0, zero, loss)
 

@@ -20,8 +20,15 @@ from stakes import (
     outlook,
     rank,
 )
-from stakes.ranking.left_out import AS_EXPECTED, FURTHEST, LEFT_OUT_POWER, LeftOut, left_out, left_out_factor
-from stakes.ranking.outlook import GAUSSIAN_SHARE
+from stakes.ranking.outlook import (
+    AS_EXPECTED,
+    FURTHEST,
+    GAUSSIAN_SHARE,
+    LEFT_OUT_POWER,
+    LeftOut,
+    left_out,
+    left_out_factor,
+)
 from stakes.ranking.query import make_query
 
 
