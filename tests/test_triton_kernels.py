@@ -59,15 +59,16 @@ known = {"MEMBERS": 100, "CLASSES": 10, "WIDTH": 128, "SOME": 64, "ALL": 16, "TF
 own = {"n_rows": "i32", "padded_rows": "i32", "weights": "*fp32", "mass": "*fp32"}
 print(size(centred_kernels.centre_members, "fp16", known, **own))
 known |= {"LOG": True, "WEIGHTED": True, "COLUMN": True}
-own = {"n_contexts": "i32", "padded": "i32", "unit": "fp32", "prices": "*fp64", "often": "*fp64", "right": "*fp16"}
+weights = dict.fromkeys(("class_weights", "context_weights"), "*fp64")
+own = {"n_contexts": "i32", "padded": "i32", "unit": "fp32", "right": "*fp16", **weights}
 print(size(centred_kernels.context_terms, "fp32", known, **own))
 known = {"MEMBERS": 100, "CLASSES": 10, "ACTIONS": 5, "WIDTH": 128, "SOME": 64, "ALL": 8, "TF32": False}
-own = {"n_contexts": "i32", "padded": "i32", "table": "*fp64", "often": "*fp64", "right": "*fp16"}
+own = {"n_contexts": "i32", "padded": "i32", "table": "*fp64", "context_weights": "*fp64", "right": "*fp16"}
 print(size(centred_kernels.action_terms, "fp32", known, **own))
 known = {"MEMBERS": 100, "CLASSES": 10, "WIDTH": 128, "SOME": 128}
 own = {"n_rows": "i32", "padded_rows": "i32", "votes": "*u8", "indicators": "*i8"}
 print(size(centred_kernels.count_votes, "fp32", known, **own))
-own = {"n_contexts": "i32", "padded": "i32", "unit": "fp32", "prices": "*fp64", "often": "*fp64"}
+own = {"n_contexts": "i32", "padded": "i32", "unit": "fp32", "class_weights": "*fp64", "context_weights": "*fp64"}
 known = {"CLASSES": 10, "LOG": True, "WEIGHTED": True, "SOME": 64}
 print(size(centred_kernels.vote_terms, "fp32", known, **own))
 """

@@ -286,7 +286,7 @@ def centre_members(
         at = probabilities + row * MEMBERS * CLASSES + k_here[:, None] * CLASSES + classes[None, :]
         gap = (tl.load(at, mask=inside, other=0.0).to(tl.float32) - mean[None, :]) * inverse[None, :]
         to = left + (classes[None, :].to(tl.int64) * padded_rows + row) * WIDTH + k_here[:, None]
-        gap = _kept(tl.where(inside, gap, 0.0), TF32)
+        gap = _rounded(tl.where(inside, gap, 0.0), TF32)
         tl.store(to, gap.to(left.dtype.element_ty), mask=known & (k_here < WIDTH)[:, None])
 
 
@@ -294,8 +294,8 @@ def centre_members(
 def context_terms(
     probabilities: tl.tensor,
     weights: tl.tensor,
-    prices: tl.tensor,
-    often: tl.tensor,
+    class_weights: tl.tensor,
+    context_weights: tl.tensor,
     right: tl.tensor,
     heights: tl.tensor,
     shares: tl.tensor,
@@ -314,8 +314,8 @@ def context_terms(
 ) -> None:
     """What one context, of `probabilities` [M, K, C], brings to `class_sums`, in double precision until it is kept.
 
-    From `weights` [K] of members, `prices` [C] of classes and how `often` [M] it comes up: `right` [T, M, WIDTH], which
-    is p / mean - 1 times K q_k for each class and, with COLUMN, their mean with `shares` [C, M]; and `heights`
+    From `weights` [K] of members, `class_weights` [C] and `context_weights` [M]: `right` [T, M, WIDTH], which is
+    p / mean - 1 times K q_k for each class and, with COLUMN, their mean with `shares` [C, M]; and `heights`
     [C + 1, M] for each class and for that mean, times `unit`.
     """
     row = tl.program_id(0).to(tl.int64)
@@ -330,10 +330,14 @@ def context_terms(
         gap = tl.where((k + some < members)[:, None], tl.abs(p - mean[None, :]) * inverse[None, :], 0.0)
         widest = tl.maximum(widest, tl.max(gap, axis=0))
     inverse = tl.where(widest > _AGREED, inverse, 0.0)
-    heavy = mean * tl.load(prices + classes, mask=known, other=0.0)
+    heavy = mean * tl.load(class_weights + classes, mask=known, other=0.0)
     total = tl.sum(heavy, axis=0)
     share_of = heavy / tl.where(total > 0.0, total, 1.0)
-    height = total * tl.load(often + row, mask=row < n_contexts, other=0.0) * (share_of if LOG else share_of * share_of)
+    height = (
+        total
+        * tl.load(context_weights + row, mask=row < n_contexts, other=0.0)
+        * (share_of if LOG else share_of * share_of)
+    )
     height *= unit
     tl.store(heights + classes * padded + row, height.to(tl.float32), mask=known)
     if WEIGHTED:
@@ -348,11 +352,11 @@ def context_terms(
         gap = tl.where(inside, (p - mean[None, :]) * inverse[None, :] * share[:, None], 0.0)
         to = right + (classes[None, :].to(tl.int64) * padded + row) * WIDTH + k_here[:, None]
         kept = (k_here < WIDTH)[:, None] & known[None, :]
-        tl.store(to, _kept(gap.to(tl.float32), TF32).to(right.dtype.element_ty), mask=kept)
+        tl.store(to, _rounded(gap.to(tl.float32), TF32).to(right.dtype.element_ty), mask=kept)
         if COLUMN:
             mean_of = tl.sum(gap * share_of[None, :], axis=1)
             to = right + (CLASSES * padded + row) * WIDTH + k_here
-            tl.store(to, _kept(mean_of.to(tl.float32), TF32).to(right.dtype.element_ty), mask=k_here < WIDTH)
+            tl.store(to, _rounded(mean_of.to(tl.float32), TF32).to(right.dtype.element_ty), mask=k_here < WIDTH)
 
 
 @kernel
@@ -383,7 +387,7 @@ def action_terms(
     probabilities: tl.tensor,
     weights: tl.tensor,
     table: tl.tensor,
-    often: tl.tensor,
+    context_weights: tl.tensor,
     right: tl.tensor,
     heights: tl.tensor,
     offsets: tl.tensor,
@@ -399,8 +403,8 @@ def action_terms(
 ) -> None:
     """What one context, of `probabilities` [M, K, C], brings to `action_sums`, in double precision until it is kept.
 
-    From `weights` [K] of members, a `table` [C, A] of costs and how `often` [M] it comes up: `right` [A, M, WIDTH],
-    which is l_a - l_b less its mean, times K q_k, over the largest; `heights` [A, M], that times how often; and the
+    From `weights` [K] of members, a `table` [C, A] of costs and its `context_weights` [M]: `right` [A, M, WIDTH],
+    which is l_a - l_b less its mean, times K q_k, over the largest; `heights` [A, M], that times its weight; and the
     mean, `offsets` [A, M].
     """
     row = tl.program_id(0).to(tl.int64)
@@ -427,7 +431,7 @@ def action_terms(
     offset = tl.where(hopeless, 0.0, offset)
     largest = tl.where(hopeless, 0.0, tl.maximum(most - offset, offset - least))
     inverse = tl.where(largest > 0.0, 1.0 / tl.where(largest > 0.0, largest, 1.0), 0.0)
-    share_of = tl.load(often + row, mask=row < n_contexts, other=0.0)
+    share_of = tl.load(context_weights + row, mask=row < n_contexts, other=0.0)
     tl.store(heights + actions * padded + row, (share_of * largest).to(tl.float32), mask=known)
     tl.store(offsets + actions * padded + row, (share_of * offset).to(tl.float32), mask=known)
     for k in range(0, WIDTH, SOME):
@@ -437,7 +441,7 @@ def action_terms(
         costs = _costs_of(place, table + actions[None, :], k_here, members, known, CLASSES, ACTIONS)
         gap = (_beyond(costs, actions, kept) - offset[None, :]) * inverse[None, :] * share[:, None]
         to = right + (actions[None, :].to(tl.int64) * padded + row) * WIDTH + k_here[:, None]
-        gap = _kept(tl.where(inside, gap, 0.0).to(tl.float32), TF32)
+        gap = _rounded(tl.where(inside, gap, 0.0).to(tl.float32), TF32)
         tl.store(to, gap.to(right.dtype.element_ty), mask=(k_here < WIDTH)[:, None] & known[None, :])
 
 
@@ -481,7 +485,7 @@ def _rows_of(
 
 
 @kernel
-def _kept(values: tl.tensor, TF32: tl.constexpr) -> tl.tensor:
+def _rounded(values: tl.tensor, TF32: tl.constexpr) -> tl.tensor:
     """With TF32, rounded to what tensor cores read of a float32: else they cut off the rest, always downwards."""
     if TF32:
         values = ((values.to(tl.int32, bitcast=True) + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
@@ -518,8 +522,8 @@ def count_votes(
 @kernel
 def vote_terms(
     votes: tl.tensor,
-    prices: tl.tensor,
-    often: tl.tensor,
+    class_weights: tl.tensor,
+    context_weights: tl.tensor,
     heights: tl.tensor,
     shares: tl.tensor,
     n_contexts: tl.tensor,
@@ -538,16 +542,16 @@ def vote_terms(
     total, members = tl.zeros((SOME,), dtype=tl.float64), tl.zeros((SOME,), dtype=tl.float64)
     for c in range(CLASSES):
         count = tl.load(votes + c * padded + rows).to(tl.float64)
-        total += count * tl.load(prices + c)
+        total += count * tl.load(class_weights + c)
         members += count
     inverse = tl.where(total > 0.0, 1.0 / tl.where(total > 0.0, total, 1.0), 0.0)
     whole = total / tl.where(members > 0.0, members, 1.0) * unit
-    whole *= tl.load(often + rows, mask=rows < n_contexts, other=0.0)
+    whole *= tl.load(context_weights + rows, mask=rows < n_contexts, other=0.0)
     sum_of = tl.zeros((SOME,), dtype=tl.float64)
     for c in range(CLASSES):
         count = tl.load(votes + c * padded + rows)
         tl.store(votes + (CLASSES + c) * padded + rows, tl.where(count > 0.0, 1.0 / tl.maximum(count, 1.0), 0.0))
-        share = count.to(tl.float64) * tl.load(prices + c) * inverse
+        share = count.to(tl.float64) * tl.load(class_weights + c) * inverse
         height = whole * (share if LOG else share * share)
         tl.store(heights + c * padded + rows, height.to(tl.float32))
         sum_of += height
@@ -638,7 +642,7 @@ class Job:
     shares: Any
     """[C, M]: s_z, with `mean`; for actions the offsets [A, M]"""
     votes: Any
-    """[2, C, M]: how many members vote z, and the inverse, for votes"""
+    """[2, C, M]: how many members vote z, and the inverse; of votes alone, else not read"""
 
     @property
     def width(self) -> int:
@@ -722,11 +726,11 @@ def member_sums(loss: Any, belief: Any, shares: Any, precision: str) -> tuple[Ca
     return sums, log_scale
 
 
-def member_job(loss: Any, belief: Any, often: Any, precision: str) -> Job:
-    """What the contexts of an ensemble bring, where they come up as `often` [M] says."""
+def member_job(loss: Any, belief: Any, context_weights: Any, precision: str) -> Job:
+    """What the contexts of an ensemble bring, where they have weights `context_weights` [M]."""
     if loss.finite_actions:
-        return _action_job(_costs(loss, belief.n_classes)[0], belief, often, precision)
-    return _class_job(loss, belief, often, precision)
+        return _action_job(_costs(loss, belief.n_classes)[0], belief, context_weights, precision)
+    return _class_job(loss, belief, context_weights, precision)
 
 
 def _costs(loss: Any, classes: int) -> tuple[Any, float]:
@@ -736,7 +740,7 @@ def _costs(loss: Any, classes: int) -> tuple[Any, float]:
     return table / largest, math.log(largest)
 
 
-def _class_job(loss: Any, belief: Any, often: Any, precision: str) -> Job:
+def _class_job(loss: Any, belief: Any, context_weights: Any, precision: str) -> Job:
     """For log loss and Brier loss."""
     count, members, classes = belief.contexts.shape
     numbers, width, device = NUMBERS[precision], _padded_to(members, _WIDTH), belief.contexts.device
@@ -753,8 +757,8 @@ def _class_job(loss: Any, belief: Any, often: Any, precision: str) -> Job:
         context_terms[(contexts,)](
             belief.contexts.contiguous(),
             belief.member_weights,
-            _prices(weights, classes, device),
-            _counting(weights, often),
+            _class_weights(weights, classes, device),
+            _counting_weights(weights, context_weights),
             right,
             heights,
             shares,
@@ -775,7 +779,7 @@ def _class_job(loss: Any, belief: Any, often: Any, precision: str) -> Job:
     return Job(kind, weighted and not column, classes, members, numbers, tiles, right, heights, shares, heights)
 
 
-def _action_job(table: Any, belief: Any, often: Any, precision: str) -> Job:
+def _action_job(table: Any, belief: Any, context_weights: Any, precision: str) -> Job:
     """For a `table` [C, A] of costs."""
     count, members, classes = belief.contexts.shape
     numbers, width, device = NUMBERS[precision], _padded_to(members, _WIDTH), belief.contexts.device
@@ -789,7 +793,7 @@ def _action_job(table: Any, belief: Any, often: Any, precision: str) -> Job:
             belief.contexts.contiguous(),
             belief.member_weights,
             _constant(table.tobytes(), device),
-            often,
+            context_weights,
             right,
             heights,
             offsets,
@@ -806,14 +810,14 @@ def _action_job(table: Any, belief: Any, often: Any, precision: str) -> Job:
     return Job("actions", False, classes, members, numbers, tiles, right, heights, offsets, heights)
 
 
-def vote_sums(loss: Any, belief: Any, often: Any) -> Callable[[Any], Array]:
+def vote_sums(loss: Any, belief: Any, context_weights: Any) -> Callable[[Any], Array]:
     """The same of votes, whose products are counts."""
-    job = vote_job(loss, belief, often)
+    job = vote_job(loss, belief, context_weights)
     return lambda block: job.sums(*voted(block.candidates, job))[: block.n_candidates]
 
 
-def vote_job(loss: Any, belief: Any, often: Any) -> Job:
-    """What the contexts of votes bring to log loss or Brier loss, where they come up as `often` [M] says."""
+def vote_job(loss: Any, belief: Any, context_weights: Any) -> Job:
+    """What the contexts of votes bring to log loss or Brier loss, where they have weights `context_weights` [M]."""
     count, members = belief.contexts.shape
     width, classes = _padded_to(members, _WIDTH), belief.n_classes
     tiles, device = VOTES.tiles(width, True, count), belief.contexts.device
@@ -827,8 +831,8 @@ def vote_job(loss: Any, belief: Any, often: Any) -> Job:
     with _on(device):
         vote_terms[(contexts // tiles.columns,)](
             votes,
-            _prices(weights, classes, device),
-            _counting(weights, often),
+            _class_weights(weights, classes, device),
+            _counting_weights(weights, context_weights),
             heights,
             shares,
             count,
@@ -886,14 +890,16 @@ def _counted(votes: Any, counts: Any, width: int) -> Any:
     return indicators
 
 
-def _prices(weights: tuple[float, ...] | None, classes: int, device: Any) -> Any:
+def _class_weights(weights: tuple[float, ...] | None, classes: int, device: Any) -> Any:
     """[C]: class weights, on the device."""
     return _constant(np.asarray(weights or (1.0,) * classes).tobytes(), device)
 
 
-def _counting(weights: tuple[float, ...] | None, often: Any) -> Any:
-    """[M]: how often contexts come up that count: none where one class alone has a weight: no label moves its share."""
-    return 0.0 * often if weights is not None and sum(weight > 0 for weight in weights) == 1 else often
+def _counting_weights(weights: tuple[float, ...] | None, context_weights: Any) -> Any:
+    """[M]: weights of contexts, or 0 where one class alone has a weight, as no label moves its share."""
+    return (
+        0.0 * context_weights if weights is not None and sum(weight > 0 for weight in weights) == 1 else context_weights
+    )
 
 
 @lru_cache
